@@ -1,0 +1,201 @@
+"""Failures, sorted once: what happened, whether another attempt can help, and what to tell the owner.
+
+    JobError                     a failure with a category
+    +-- RetryableError           another attempt may succeed
+    +-- PermanentError           it will not: the job goes to the dead state
+        +-- KeyConflict          the step key was used with other arguments
+
+The categories are stable and part of the contract: they stand in the status, in the dead letter and in
+Temporal as the type of the ApplicationError.
+"""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from agentjobs.domain.job import Frozen
+
+
+class Category(StrEnum):
+    """Why an attempt failed. docs/failures.md says what each means for the owner and for the reviewer."""
+
+    UNAVAILABLE = "unavailable"
+    TIMEOUT = "timeout"
+    RATE_LIMITED = "rate_limited"
+    INVALID_INPUT = "invalid_input"
+    ACCESS_DENIED = "access_denied"
+    NOT_FOUND = "not_found"
+    CONTENT_REFUSED = "content_refused"
+    UNKNOWN_TOOL = "unknown_tool"
+    KEY_CONFLICT = "key_conflict"
+    BAD_OUTPUT = "bad_output"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    RETRIES_EXHAUSTED = "retries_exhausted"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    COMPENSATION_FAILED = "compensation_failed"
+    WORKFLOW_STUCK = "workflow_stuck"
+    TERMINATED = "terminated"
+    BUG = "bug"
+
+
+RETRYABLE: Final = frozenset({Category.UNAVAILABLE, Category.TIMEOUT, Category.RATE_LIMITED})
+
+MESSAGE_LIMIT: Final = 500
+"""Characters of a failure message: it lands in history, ledger and status, and Temporal truncates at 4 KiB."""
+
+
+class JobError(Exception):
+    """A failure with a category. The message must be safe to show: no user content, no secret."""
+
+    category: Category
+
+    def __init__(self, category: Category, message: str) -> None:
+        super().__init__(message)
+        self.category = category
+
+
+class RetryableError(JobError):
+    """Another attempt may succeed; `retry_after_seconds` is what the other side asked for, if it did.
+
+    `nothing_happened` says that the call had certainly no effect, so a later attempt need not resolve a doubt.
+    """
+
+    def __init__(
+        self,
+        category: Category,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        nothing_happened: bool = False,
+    ) -> None:
+        if category not in RETRYABLE:
+            raise ValueError(f"{category} is permanent: raise PermanentError")
+        super().__init__(category, message)
+        self.retry_after_seconds = retry_after_seconds
+        self.nothing_happened = nothing_happened
+
+
+class PermanentError(JobError):
+    """No attempt can succeed as things are: a person must change something, then redrive."""
+
+    def __init__(self, category: Category, message: str) -> None:
+        if category in RETRYABLE:
+            raise ValueError(f"{category} is retryable: raise RetryableError")
+        super().__init__(category, message)
+
+
+class KeyConflict(PermanentError):
+    """The step key was used with other arguments. Names both fingerprints, and no content."""
+
+    def __init__(self, recorded: str, given: str) -> None:
+        super().__init__(
+            Category.KEY_CONFLICT,
+            f"this step was begun with other arguments: recorded fingerprint {recorded[:16]}, "
+            f"given {given[:16]}",
+        )
+
+
+class Failure(Frozen):
+    """A failure as it is recorded and shown."""
+
+    category: Category
+    message: Annotated[str, Field(max_length=MESSAGE_LIMIT)]
+    step: str | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether another attempt may succeed."""
+        return self.category in RETRYABLE
+
+
+class Facts(Frozen):
+    """What an edge knows of an exception it did not raise itself: the classification sees only this."""
+
+    http_status: int | None = None
+    sqlstate: str | None = None
+    timed_out: bool = False
+    connection_lost: bool = False
+    invalid: bool = False
+
+
+# Status codes whose meaning differs from their class. Unknown 5xx is retryable, unknown 4xx is not.
+_BY_HTTP_STATUS: Final = {
+    400: Category.INVALID_INPUT,
+    401: Category.ACCESS_DENIED,
+    403: Category.ACCESS_DENIED,
+    404: Category.NOT_FOUND,
+    408: Category.TIMEOUT,
+    409: Category.UNAVAILABLE,  # a conflicting request is in flight at the destination: later it is not
+    410: Category.NOT_FOUND,
+    413: Category.PAYLOAD_TOO_LARGE,
+    422: Category.INVALID_INPUT,
+    425: Category.UNAVAILABLE,
+    429: Category.RATE_LIMITED,
+    451: Category.CONTENT_REFUSED,
+    501: Category.INVALID_INPUT,
+    504: Category.TIMEOUT,
+}
+
+# SQLSTATE classes (PostgreSQL manual, appendix A) in which the same statement may succeed later.
+_RETRYABLE_SQLSTATE_CLASSES: Final = {
+    "08": Category.UNAVAILABLE,  # connection exception
+    "25": Category.UNAVAILABLE,  # read-only or aborted transaction: a failover in progress
+    "40": Category.UNAVAILABLE,  # serialization failure, deadlock
+    "53": Category.UNAVAILABLE,  # disk full, out of memory, too many connections
+    "55": Category.UNAVAILABLE,  # lock not available
+    "57": Category.UNAVAILABLE,  # shutdown, crash shutdown, cannot connect now
+    "58": Category.UNAVAILABLE,  # system error outside PostgreSQL
+}
+_PERMANENT_SQLSTATE_CLASSES: Final = {
+    "22": Category.INVALID_INPUT,  # data exception
+    "28": Category.ACCESS_DENIED,  # invalid authorization
+}
+
+
+def classify(facts: Facts) -> Category:
+    """The category of a failure that came from outside. Nothing known means a bug of ours."""
+    if facts.timed_out:
+        return Category.TIMEOUT
+    if facts.connection_lost:
+        return Category.UNAVAILABLE
+    if facts.http_status is not None:
+        return _of_http_status(facts.http_status)
+    if facts.sqlstate is not None:
+        return _of_sqlstate(facts.sqlstate)
+    return Category.BAD_OUTPUT if facts.invalid else Category.BUG
+
+
+def _of_http_status(status: int) -> Category:
+    if status in _BY_HTTP_STATUS:
+        return _BY_HTTP_STATUS[status]
+    return Category.UNAVAILABLE if status >= 500 else Category.INVALID_INPUT
+
+
+def _of_sqlstate(sqlstate: str) -> Category:
+    if sqlstate == "57014":  # query_canceled: our own statement timeout
+        return Category.TIMEOUT
+    of_class = sqlstate[:2]
+    return _RETRYABLE_SQLSTATE_CLASSES.get(of_class) or _PERMANENT_SQLSTATE_CLASSES.get(of_class, Category.BUG)
+
+
+# Redaction comes before truncation: a secret cut in half would no longer match.
+_SECRETS: Final = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+"), r"\1 ***"),
+    (re.compile(r"://[^/\s:@]+:[^/\s@]+@"), "://***@"),
+    (re.compile(r"(?i)\b(api[_-]?key|key|token|secret|password|authorization)(\s*[=:]\s*)\S+"), r"\1\2***"),
+    (re.compile(r"\b(ajk|sk|ghp|gho|github_pat|whsec|xox[abp])[_-][A-Za-z0-9_-]{8,}"), "***"),
+    (re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+"), "***@***"),
+)
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]+")
+
+
+def sanitised(message: str) -> str:
+    """One printable line without secrets, at most MESSAGE_LIMIT characters."""
+    line = _UNPRINTABLE.sub(" ", message[:20_000])
+    for pattern, replacement in _SECRETS:
+        line = pattern.sub(replacement, line)
+    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"

@@ -1,0 +1,91 @@
+"""All settings of this process, read once into one frozen object.
+
+Environment variables with the prefix AGENTJOBS_; Temporal's own connection is read by temporalio.envconfig
+(TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TLS, TOML profiles), so it does not stand here.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, PostgresDsn, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Environment(StrEnum):
+    """Where this process runs; failpoints are refused in production."""
+
+    PRODUCTION = "production"
+    DEV = "dev"
+    TEST = "test"
+
+
+class TrackerName(StrEnum):
+    """Where tickets go."""
+
+    POSTGRES = "postgres"
+
+
+class SettingsError(Exception):
+    """A setting is missing or unsafe. The message names the variable: correct it and start again."""
+
+
+class Settings(BaseSettings):
+    """One process's settings; `load()` turns a bad value into one line that names the variable."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTJOBS_", frozen=True, extra="ignore")
+
+    environment: Environment = Environment.PRODUCTION
+    database_url: PostgresDsn
+    database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
+    api_host: str = "127.0.0.1"
+    api_port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    temporal_ui_url: str | None = None
+    model: str = "offline"
+    tracker: TrackerName = TrackerName.POSTGRES
+    failpoints: str = ""
+    log_level: str = "INFO"
+
+    # A worker takes at most this many activities at once: each holds at most one database connection for
+    # milliseconds and one model call for seconds, so it may exceed the pool.
+    worker_activities: Annotated[int, Field(ge=1, le=10_000)] = 100
+    worker_workflow_tasks: Annotated[int, Field(ge=2, le=1_000)] = 40
+    worker_cached_workflows: Annotated[int, Field(ge=0, le=100_000)] = 1_000
+
+    @property
+    def dsn(self) -> str:
+        """The database address as asyncpg takes it."""
+        return str(self.database_url)
+
+    @property
+    def failpoints_allowed(self) -> bool:
+        """Only the dev stack and tests may name failpoints."""
+        return self.environment is not Environment.PRODUCTION
+
+
+class ClientSettings(BaseSettings):
+    """What the client commands of starter.py need: where the API is, and a key for it."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTJOBS_", frozen=True, extra="ignore")
+
+    api: str | None = None
+    api_key: SecretStr | None = None
+    admin_key: SecretStr | None = None
+
+
+def load() -> Settings:
+    """Read the environment. Raises SettingsError naming each variable that is missing or unusable."""
+    try:
+        settings = Settings()  # type: ignore[call-arg]  # the required fields come from the environment
+    except ValidationError as error:
+        raise SettingsError(_told(error)) from None
+    if settings.failpoints and not settings.failpoints_allowed:
+        raise SettingsError("AGENTJOBS_FAILPOINTS is for the dev stack and tests: unset it")
+    return settings
+
+
+def _told(error: ValidationError) -> str:
+    # The value itself is not repeated: a database address holds a password.
+    return "; ".join(
+        f"AGENTJOBS_{'_'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
+    )
