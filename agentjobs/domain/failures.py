@@ -94,22 +94,28 @@ class KeyConflict(PermanentError):
     def __init__(self, recorded: str, given: str) -> None:
         super().__init__(
             Category.KEY_CONFLICT,
-            f"this step was begun with other arguments: recorded fingerprint {recorded[:16]}, "
-            f"given {given[:16]}",
+            f"this step was begun with other arguments: recorded fingerprint {recorded[:16]}, given {given[:16]}",
         )
 
 
 class Failure(Frozen):
-    """A failure as it is recorded and shown."""
+    """A failure as it is recorded and shown.
+
+    `category` is what the last attempt met; `reason` is why the job stands where it is. They differ when
+    a retryable failure has used up its attempts (`unavailable`, `retries_exhausted`) or the deadline.
+    """
 
     category: Category
+    reason: Category
     message: Annotated[str, Field(max_length=MESSAGE_LIMIT)]
     step: str | None = None
 
-    @property
-    def retryable(self) -> bool:
-        """Whether another attempt may succeed."""
-        return self.category in RETRYABLE
+
+def failure(
+    category: Category, message: str, step: str | None = None, *, reason: Category | None = None
+) -> Failure:
+    """A failure with its message made safe; the reason is the category unless told otherwise."""
+    return Failure(category=category, reason=reason or category, message=sanitised(message), step=step)
 
 
 class Facts(Frozen):

@@ -31,9 +31,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
             JobState.CANCELLED,
         }
     ),
-    JobState.RETRY_WAIT: frozenset(
-        {JobState.RUNNING, JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED}
-    ),
+    JobState.RETRY_WAIT: frozenset({JobState.RUNNING, JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED}),
     JobState.WAITING_APPROVAL: frozenset(
         {JobState.RUNNING, JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED}
     ),
@@ -44,9 +42,7 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
 }
 
 FINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
-LIVE = frozenset(
-    {JobState.PENDING, JobState.RUNNING, JobState.RETRY_WAIT, JobState.WAITING_APPROVAL}
-)
+LIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.RETRY_WAIT, JobState.WAITING_APPROVAL})
 """States in which the next step may begin."""
 
 

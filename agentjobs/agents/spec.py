@@ -1,0 +1,53 @@
+"""What an agent is."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agentjobs.domain.budget import Reservation
+from agentjobs.domain.job import IDENTIFIER_PATTERN, Budget, Frozen
+
+
+class AgentSpec(Frozen):
+    """One version of an agent. A job keeps the version it was accepted with until a redrive chooses another."""
+
+    name: Annotated[str, Field(pattern=IDENTIFIER_PATTERN)]
+    policy_version: Annotated[str, Field(pattern=r"^[0-9A-Za-z._-]{1,32}$")]
+    instructions: str
+    tools: tuple[str, ...]
+    max_steps: Annotated[int, Field(ge=1, le=100)]
+    default_budget: Budget
+    call_reservation: Reservation
+    """The most that one model call may cost: held back from the budget before each call."""
+
+
+class UnknownAgent(Exception):
+    """There is no such agent, or not in this version: check the name against the list of agents."""
+
+
+class AgentRegistry:
+    """All versions of all agents that this release knows. The last version given of a name is its current one."""
+
+    def __init__(self, specs: tuple[AgentSpec, ...]) -> None:
+        self._versions = {(spec.name, spec.policy_version): spec for spec in specs}
+        self._current = {spec.name: spec for spec in specs}
+        if len(self._versions) != len(specs):
+            raise ValueError("two agents have the same name and policy version")
+
+    def names(self) -> list[str]:
+        """The agents that take jobs."""
+        return sorted(self._current)
+
+    def current(self, name: str) -> AgentSpec:
+        """The version that new jobs get. Raises UnknownAgent."""
+        try:
+            return self._current[name]
+        except KeyError:
+            raise UnknownAgent(name) from None
+
+    def version(self, name: str, policy_version: str) -> AgentSpec:
+        """The version that a job was accepted with. Raises UnknownAgent."""
+        try:
+            return self._versions[name, policy_version]
+        except KeyError:
+            raise UnknownAgent(name) from None

@@ -1,0 +1,165 @@
+"""What a job does next: a pure function of what is done so far. The workflow only carries it out.
+
+plan -> (model -> tool)* -> answer -> outcome, and on cancel or discard: undo* -> outcome
+"""
+
+from enum import StrEnum
+from typing import Annotated, assert_never
+
+from pydantic import Field, JsonValue
+
+from agentjobs.domain import keys
+from agentjobs.domain.failures import Category, Failure, failure
+from agentjobs.domain.job import Frozen
+from agentjobs.domain.states import JobState
+
+
+class Goal(StrEnum):
+    """What the job is heading for; it moves away from ANSWER once, and never back."""
+
+    ANSWER = "answer"
+    CANCEL = "cancel"
+    DISCARD = "discard"
+
+
+class WantedTool(Frozen):
+    """A tool call that the model decided on, as the workflow hands it to the executor."""
+
+    tool: str
+    arguments: dict[str, JsonValue]
+    undoable: bool = False
+
+
+class Progress(Frozen):
+    """Everything that is carried over a redrive and a continue-as-new."""
+
+    goal: Goal = Goal.ANSWER
+    planned: bool = False
+    step: Annotated[int, Field(ge=0)] = 0
+    wanted: WantedTool | None = None
+    finished_tools: bool = False
+    answered: bool = False
+    to_undo: tuple[str, ...] = ()
+    """Activity ids of effects that declare an undo, in the order in which they were begun."""
+
+
+class MakePlan(Frozen):
+    """Ask the model what the request is."""
+
+
+class CallModel(Frozen):
+    """Ask the model for step `step`."""
+
+    step: int
+
+
+class RunTool(Frozen):
+    """Carry out the tool call that the model wants."""
+
+    step: int
+    wanted: WantedTool
+
+
+class WriteAnswer(Frozen):
+    """Ask the model for the answer to the person who asked."""
+
+
+class Undo(Frozen):
+    """Compensate the effect that was begun under this activity id."""
+
+    undone: str
+
+
+class Finish(Frozen):
+    """Record the final state."""
+
+    state: JobState
+
+
+class GiveUp(Frozen):
+    """The job cannot go on: the dead state."""
+
+    failure: Failure
+
+
+Action = MakePlan | CallModel | RunTool | WriteAnswer | Undo | Finish | GiveUp
+
+
+def decide(progress: Progress, max_steps: int) -> Action:
+    """The next action. Total: every progress has exactly one."""
+    match progress.goal:
+        case Goal.ANSWER:
+            return _towards_answer(progress, max_steps)
+        case Goal.CANCEL:
+            return _undo_or(progress, JobState.CANCELLED)
+        case Goal.DISCARD:
+            return _undo_or(progress, JobState.DISCARDED)
+        case _:
+            assert_never(progress.goal)
+
+
+def _towards_answer(progress: Progress, max_steps: int) -> Action:
+    if not progress.planned:
+        return MakePlan()
+    if progress.wanted is not None:
+        return RunTool(step=progress.step, wanted=progress.wanted)
+    if not progress.finished_tools:
+        return _next_model_call(progress, max_steps)
+    return Finish(state=JobState.SUCCEEDED) if progress.answered else WriteAnswer()
+
+
+def _next_model_call(progress: Progress, max_steps: int) -> Action:
+    step = progress.step + 1
+    if step > max_steps:
+        return GiveUp(
+            failure=failure(
+                Category.BUDGET_EXCEEDED,
+                f"the agent wanted more than its {max_steps} steps",
+                keys.model_step(step),
+            )
+        )
+    return CallModel(step=step)
+
+
+def _undo_or(progress: Progress, state: JobState) -> Action:
+    return Undo(undone=progress.to_undo[-1]) if progress.to_undo else Finish(state=state)
+
+
+def plan_made(progress: Progress) -> Progress:
+    """The plan is stored."""
+    return progress.model_copy(update={"planned": True})
+
+
+def model_decided(progress: Progress, wanted: WantedTool | None) -> Progress:
+    """The model chose a tool, or (None) that nothing more is needed.
+
+    An undoable tool is noted before it runs: if the job is cancelled while it is in flight, the undo
+    looks at what the ledger knows of it.
+    """
+    step = progress.step + 1
+    if wanted is None:
+        return progress.model_copy(update={"step": step, "finished_tools": True})
+    to_undo = progress.to_undo
+    if wanted.undoable:
+        to_undo = (*to_undo, keys.tool_step(step, wanted.tool))
+    return progress.model_copy(update={"step": step, "wanted": wanted, "to_undo": to_undo})
+
+
+def tool_done(progress: Progress) -> Progress:
+    """The wanted tool's receipt is stored."""
+    return progress.model_copy(update={"wanted": None})
+
+
+def answer_written(progress: Progress) -> Progress:
+    """The answer is stored."""
+    return progress.model_copy(update={"answered": True})
+
+
+def undone(progress: Progress) -> Progress:
+    """The last effect to undo is compensated, or was found not to need it."""
+    return progress.model_copy(update={"to_undo": progress.to_undo[:-1]})
+
+
+def headed_for(progress: Progress, goal: Goal) -> Progress:
+    """A person ends the job. The first word holds: a cancel does not become a discard on the way."""
+    return progress if progress.goal is not Goal.ANSWER else progress.model_copy(update={"goal": goal})

@@ -1,0 +1,77 @@
+"""Effects: what the outside can notice, and what a later attempt does when an earlier one left a doubt.
+
+An effect is begun in the ledger, done, and completed in the ledger. An attempt that finds it begun by
+somebody else does not know whether it was done: it is in doubt, and the tool's declared class decides.
+"""
+
+from enum import StrEnum
+from typing import assert_never
+
+
+class EffectClass(StrEnum):
+    """What is known about repeating an effect. A tool that declares none is refused by the registry."""
+
+    READ_ONLY = "read_only"
+    """Nothing outside changes (a search, a model call): do it again. It may cost money, so replies are stored."""
+
+    TRANSACTIONAL = "transactional"
+    """It is in our own database and commits together with its effect row: never in doubt."""
+
+    IDEMPOTENT = "idempotent"
+    """The destination honours our key: send again with the same key."""
+
+    RECONCILABLE = "reconcilable"
+    """The destination can be asked what became of our key: look it up, adopt it, or send."""
+
+    UNSAFE = "unsafe"
+    """Neither: a person decides."""
+
+
+class EffectState(StrEnum):
+    """Where an effect stands in the ledger."""
+
+    BEGUN = "begun"
+    """Intended, and perhaps done: whoever finds it so resolves the doubt."""
+
+    RELEASED = "released"
+    """Begun, and certainly not done: the next attempt starts afresh."""
+
+    COMPLETED = "completed"
+    """Done, with its receipt stored."""
+
+    ABANDONED = "abandoned"
+    """Given up before it was done; a late attempt can no longer complete it."""
+
+    UNDONE = "undone"
+    """Done, and later compensated."""
+
+
+class EffectKind(StrEnum):
+    """What an effect is to a job."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    UNDO = "undo"
+
+
+class Resolution(StrEnum):
+    """What the executor does with an effect that it has just begun."""
+
+    EXECUTE = "execute"
+    LOOK_UP_FIRST = "look_up_first"
+    ASK_A_PERSON = "ask_a_person"
+
+
+def resolve(effect_class: EffectClass, *, in_doubt: bool) -> Resolution:
+    """Decide by the declared class, never by hope."""
+    if not in_doubt:
+        return Resolution.EXECUTE
+    match effect_class:
+        case EffectClass.READ_ONLY | EffectClass.TRANSACTIONAL | EffectClass.IDEMPOTENT:
+            return Resolution.EXECUTE
+        case EffectClass.RECONCILABLE:
+            return Resolution.LOOK_UP_FIRST
+        case EffectClass.UNSAFE:
+            return Resolution.ASK_A_PERSON
+        case _:
+            assert_never(effect_class)

@@ -1,0 +1,98 @@
+"""One pool, and the named statements over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import aiosql
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from agentjobs.domain.failures import (
+    RETRYABLE,
+    Category,
+    Facts,
+    JobError,
+    PermanentError,
+    RetryableError,
+    classify,
+)
+
+# Strings, since asyncpg's classes are generic in its stubs only.
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
+Executor: TypeAlias = "asyncpg.Pool[asyncpg.Record] | Connection"
+
+COMMAND_TIMEOUT_SECONDS = 10.0
+"""No statement of ours takes a second; a half-open connection must not hold an activity for minutes."""
+
+
+def load_statements() -> Any:
+    """The statements of queries/*.sql as coroutine functions (aiosql builds them at run time, so untyped)."""
+    return aiosql.from_path(Path(__file__).parent / "queries", "asyncpg", mandatory_parameters=False)
+
+
+class Database:
+    """A pool with its statements. Made by `connect`, closed by its owner."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        self.pool = pool
+        self.run = load_statements()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection in a transaction; committed when the block ends without an exception."""
+        async with self.pool.acquire() as connection, connection.transaction():
+            yield connection
+
+    async def close(self) -> None:
+        """Close the pool, waiting for connections in use."""
+        await self.pool.close()
+
+
+async def connect(dsn: str, *, size: int, application_name: str) -> Database:
+    """Open the pool. Raises OSError or asyncpg.PostgresError when the database cannot be reached."""
+    pool = await asyncpg.create_pool(
+        dsn,
+        min_size=1,
+        max_size=size,
+        init=_prepare_connection,
+        command_timeout=COMMAND_TIMEOUT_SECONDS,
+        server_settings={"application_name": application_name},
+    )
+    return Database(pool)
+
+
+async def _prepare_connection(connection: Connection) -> None:
+    await connection.set_type_codec("jsonb", encoder=_to_json, decoder=json.loads, schema="pg_catalog")
+
+
+def _to_json(value: object) -> str:
+    # jsonb knows neither NaN nor lone surrogates: refuse them here, where the cause is still visible.
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def facts_of(error: BaseException) -> Facts:
+    """What a database exception tells the classification."""
+    if isinstance(error, TimeoutError):
+        return Facts(timed_out=True)
+    if isinstance(error, asyncpg.PostgresConnectionError | asyncpg.InterfaceError | OSError):
+        return Facts(connection_lost=True)
+    if isinstance(error, asyncpg.PostgresError):
+        return Facts(sqlstate=error.sqlstate)
+    return Facts()
+
+
+def as_job_error(error: Exception) -> JobError:
+    """A failure of the ledger itself. The database's own text may quote values, so only its kind is told."""
+    category = classify(facts_of(error))
+    message = f"the ledger could not take a statement ({type(error).__name__})"
+    return RetryableError(category, message) if category in RETRYABLE else PermanentError(category, message)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether the database, rather than the statement, is at fault: later the same call may work."""
+    return classify(facts_of(error)) in {Category.UNAVAILABLE, Category.TIMEOUT}

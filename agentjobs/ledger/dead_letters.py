@@ -1,0 +1,110 @@
+"""Dead letters: read, and a person's word on them recorded."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from agentjobs.ledger.database import Database
+from agentjobs.ledger.records import DeadLetterRecord, Record
+
+Action = Literal["redrive", "discard"]
+
+
+class NotOpen(Exception):
+    """The letter takes no word now: it is being redriven or discarded, or was already."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"the letter is {state}")
+        self.state = state
+
+
+class ReportLine(Record):
+    """Open letters of one reason, agent and policy version."""
+
+    reason: str
+    agent: str
+    policy_version: str
+    count: int
+    oldest_at: datetime
+
+
+class Report(BaseModel):
+    """The tenant's dead letters, counted."""
+
+    open: list[ReportLine]
+    by_state: dict[str, int]
+
+
+class DeadLetters:
+    """Dead letters of a tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self,
+        tenant: str,
+        *,
+        reason: str | None = None,
+        agent: str | None = None,
+        closed: bool = False,
+        before: tuple[datetime, str] | None = None,
+        limit: int = 50,
+    ) -> list[DeadLetterRecord]:
+        """Letters, latest death first; with `closed` also those that were redriven."""
+        before_at, before_id = before or (None, None)
+        rows = self._database.run.list_dead_letters(
+            self._database.pool,
+            tenant=tenant,
+            reason=reason,
+            agent=agent,
+            closed=closed,
+            before_at=before_at,
+            before_id=before_id,
+            limit=limit,
+        )
+        return [DeadLetterRecord.model_validate(dict(row)) async for row in rows]
+
+    async def read(self, tenant: str, job_id: str) -> DeadLetterRecord | None:
+        """One letter."""
+        row = await self._database.run.read_dead_letter(self._database.pool, tenant=tenant, id=job_id)
+        return None if row is None else DeadLetterRecord.model_validate(dict(row))
+
+    async def request(
+        self, action: Action, tenant: str, job_id: str, *, actor: str, note: str, payload: dict[str, Any]
+    ) -> bool:
+        """Record a person's word and queue it. False for an unknown letter; raises NotOpen."""
+        row = await self._database.run.request_resolution(
+            self._database.pool,
+            action=action,
+            tenant=tenant,
+            id=job_id,
+            actor=actor,
+            note=note,
+            payload=payload,
+        )
+        if row is None:
+            return False
+        if not row["accepted"]:
+            raise NotOpen(row["state_before"])
+        return True
+
+    async def still_requested(self, job_id: str, generation: int) -> bool:
+        """Whether the word of this generation still waits to be carried out."""
+        return bool(
+            await self._database.run.still_requested(self._database.pool, id=job_id, generation=generation)
+        )
+
+    async def mark_alerted(self, job_id: str, generation: int) -> None:
+        """Somebody was told of this death."""
+        await self._database.run.mark_alerted(self._database.pool, id=job_id, generation=generation)
+
+    async def report(self, tenant: str) -> Report:
+        """Open letters by reason, agent and version, and all by state."""
+        lines = self._database.run.report_dead_letters(self._database.pool, tenant=tenant)
+        counts = self._database.run.count_dead_letters(self._database.pool, tenant=tenant)
+        return Report(
+            open=[ReportLine.model_validate(dict(row)) async for row in lines],
+            by_state={row["state"]: row["count"] async for row in counts},
+        )

@@ -1,0 +1,122 @@
+"""Tenants, API keys and grants."""
+
+import hashlib
+import secrets
+import uuid
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from agentjobs.ledger.database import Database
+from agentjobs.ledger.records import GrantRecord, KeyRecord
+
+KEY_PREFIX = "ajk_"
+"""Lets people and secret scanners recognise one of our keys."""
+
+
+class Role(StrEnum):
+    """What a key may do. Roles do not include each other: a key lists all that it has."""
+
+    SUBMIT = "submit"
+    REVIEW = "review"
+    ADMIN = "admin"
+
+
+class Caller(BaseModel):
+    """Who a request comes from, as its key says; nothing else in the request can change it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key_id: str
+    tenant: str
+    user: str
+    roles: frozenset[Role]
+
+
+class Identity:
+    """Keys are shown once and stored as hashes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create_tenant(self, tenant: str) -> bool:
+        """Make the tenant; False when it was there."""
+        return bool(await self._database.run.create_tenant(self._database.pool, id=tenant))
+
+    async def tenant_exists(self, tenant: str) -> bool:
+        """Whether there is such a tenant."""
+        return bool(await self._database.run.tenant_exists(self._database.pool, id=tenant))
+
+    async def create_key(
+        self,
+        tenant: str,
+        user: str,
+        roles: frozenset[Role],
+        *,
+        expires_at: datetime | None = None,
+        secret: str | None = None,
+    ) -> tuple[str, KeyRecord]:
+        """A new key (its plain text, which is not stored, and its record). The tenant must exist."""
+        plain = secret or KEY_PREFIX + secrets.token_urlsafe(32)
+        row = await self._database.run.create_key(
+            self._database.pool,
+            id=str(uuid.uuid4()),
+            tenant=tenant,
+            user=user,
+            roles=sorted(roles),
+            key_hash=_hash(plain),
+            expires_at=expires_at,
+        )
+        return plain, KeyRecord.model_validate(dict(row))
+
+    async def find_caller(self, plain: str) -> Caller | None:
+        """Whose key this is, if it is one and still holds."""
+        row = await self._database.run.find_key(self._database.pool, key_hash=_hash(plain))
+        if row is None:
+            return None
+        roles = frozenset(Role(role) for role in row["roles"])
+        return Caller(key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles)
+
+    async def keys(self, tenant: str) -> list[KeyRecord]:
+        """All keys of the tenant, also the revoked ones."""
+        rows = self._database.run.list_keys(self._database.pool, tenant=tenant)
+        return [KeyRecord.model_validate(dict(row)) async for row in rows]
+
+    async def key(self, tenant: str, key_id: str) -> KeyRecord | None:
+        """One key of the tenant."""
+        row = await self._database.run.read_key(self._database.pool, tenant=tenant, id=key_id)
+        return None if row is None else KeyRecord.model_validate(dict(row))
+
+    async def revoke_key(self, tenant: str, key_id: str) -> KeyRecord | None:
+        """Revoke a key; repeating it changes nothing."""
+        row = await self._database.run.revoke_key(self._database.pool, tenant=tenant, id=key_id)
+        return None if row is None else KeyRecord.model_validate(dict(row))
+
+    async def add_grant(self, tenant: str, user: str, action: str, *, granted_by: str) -> GrantRecord:
+        """Allow the user the action; repeating it changes nothing."""
+        row = await self._database.run.add_grant(
+            self._database.pool, tenant=tenant, user=user, action=action, granted_by=granted_by
+        )
+        return GrantRecord.model_validate(dict(row))
+
+    async def revoke_grant(self, tenant: str, user: str, action: str) -> bool:
+        """Take the permission back; False when there was none."""
+        return bool(
+            await self._database.run.revoke_grant(self._database.pool, tenant=tenant, user=user, action=action)
+        )
+
+    async def grants(self, tenant: str, user: str | None = None) -> list[GrantRecord]:
+        """Grants of the tenant, or of one user."""
+        rows = self._database.run.list_grants(self._database.pool, tenant=tenant, user=user)
+        return [GrantRecord.model_validate(dict(row)) async for row in rows]
+
+    async def record(self, tenant: str, actor: str, action: str, target: str, note: str | None = None) -> None:
+        """Who did what, for the audit log."""
+        await self._database.run.record_audit(
+            self._database.pool, tenant=tenant, actor=actor, action=action, target=target, note=note
+        )
+
+
+def _hash(plain: str) -> bytes:
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).digest()

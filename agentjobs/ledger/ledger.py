@@ -1,0 +1,50 @@
+"""The ledger as one object: what a process opens at its start and closes at its end."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from agentjobs.ledger.database import Database, connect
+from agentjobs.ledger.dead_letters import DeadLetters
+from agentjobs.ledger.effects import Effects
+from agentjobs.ledger.identity import Identity
+from agentjobs.ledger.jobs import Jobs
+from agentjobs.ledger.outbox import Outbox
+from agentjobs.ledger.outcomes import Outcomes
+from agentjobs.ledger.tickets import Tickets
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All of the ledger over one pool."""
+
+    database: Database
+    jobs: Jobs
+    effects: Effects
+    outcomes: Outcomes
+    outbox: Outbox
+    dead_letters: DeadLetters
+    identity: Identity
+    tickets: Tickets
+
+    @classmethod
+    def over(cls, database: Database) -> Self:
+        """The ledger over an open database."""
+        return cls(
+            database=database,
+            jobs=Jobs(database),
+            effects=Effects(database),
+            outcomes=Outcomes(database),
+            outbox=Outbox(database),
+            dead_letters=DeadLetters(database),
+            identity=Identity(database),
+            tickets=Tickets(database),
+        )
+
+    @classmethod
+    async def open(cls, dsn: str, *, size: int, application_name: str) -> Self:
+        """Connect and return the ledger. Raises OSError or asyncpg.PostgresError."""
+        return cls.over(await connect(dsn, size=size, application_name=application_name))
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self.database.close()

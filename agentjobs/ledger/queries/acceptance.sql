@@ -1,0 +1,61 @@
+-- name: accept_job^
+-- One statement, so one round trip and all or nothing: key, job, first event, outbox row. No row comes back
+-- when the key is already there (a concurrent twin waits here for the first one's commit).
+WITH wanted_key AS (
+    INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id)
+    SELECT :tenant::text, :user::text, 'submit', :key::text, :fingerprint::text, :id::text
+     WHERE :key::text IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING job_id
+), accepted AS (
+    INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority,
+                      budget_tokens, budget_usd, deadline_seconds, deadline_at, event_seq)
+    SELECT :id::text, :tenant::text, :user::text, :agent::text, :policy_version::text, :origin::text,
+           :input::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
+           :deadline_seconds::integer, now() + make_interval(secs => :deadline_seconds::integer), 1
+     WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
+    RETURNING *
+), event AS (
+    INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, 'accepted' FROM accepted
+), queued AS (
+    INSERT INTO outbox (topic, job_id, tenant, priority)
+    SELECT 'start_job', id, tenant, priority FROM accepted
+)
+SELECT accepted.*, pg_notify('agentjobs_outbox', '') FROM accepted;
+
+-- name: find_by_key^
+-- The job that a used idempotency key belongs to, with the fingerprint of the request that used it first.
+SELECT jobs.*, idempotency_keys.fingerprint
+  FROM idempotency_keys JOIN jobs ON jobs.id = idempotency_keys.job_id
+ WHERE idempotency_keys.tenant = :tenant AND idempotency_keys."user" = :user
+   AND operation = 'submit' AND key = :key;
+
+-- name: request_cancel^
+-- A pending job is cancelled here and now: nothing has begun, and `begin_effect` refuses from now on. Of any
+-- other live job the wish is recorded (the next step does not begin) and the relay tells the workflow.
+WITH before AS (
+    SELECT id, state, cancel_requested_at FROM jobs
+     WHERE id = :id AND tenant = :tenant AND (:user::text IS NULL OR "user" = :user)
+       FOR NO KEY UPDATE
+), asked AS (
+    UPDATE jobs
+       SET cancel_requested_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1,
+           state = CASE WHEN before.state = 'pending' THEN 'cancelled' ELSE jobs.state END,
+           finalized_at = CASE WHEN before.state = 'pending' THEN now() END
+      FROM before
+     WHERE jobs.id = before.id AND before.cancel_requested_at IS NULL
+       AND before.state IN ('pending', 'running', 'retry_wait', 'waiting_approval')
+    RETURNING jobs.*
+), event AS (
+    INSERT INTO job_events (job_id, seq, type)
+    SELECT id, event_seq, CASE WHEN state = 'cancelled' THEN 'cancelled' ELSE 'cancel_requested' END FROM asked
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target) SELECT tenant, :actor, 'cancel', id FROM asked
+), queued AS (
+    INSERT INTO outbox (topic, job_id, tenant)
+    SELECT 'cancel_job', id, tenant FROM asked WHERE state <> 'cancelled'
+    RETURNING id
+)
+SELECT coalesce(asked.state, before.state) AS state,
+       (SELECT pg_notify('agentjobs_outbox', '') FROM queued)
+  FROM before LEFT JOIN asked ON true;

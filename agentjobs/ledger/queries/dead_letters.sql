@@ -1,0 +1,63 @@
+-- name: list_dead_letters
+SELECT * FROM dead_letters
+ WHERE tenant = :tenant AND state <> 'discarded' AND (state <> 'redriven' OR :closed::boolean)
+   AND (:reason::text IS NULL OR reason = :reason) AND (:agent::text IS NULL OR agent = :agent)
+   AND (:before_at::timestamptz IS NULL OR (died_at, id) < (:before_at::timestamptz, :before_id::text))
+ ORDER BY died_at DESC, id DESC
+ LIMIT :limit;
+
+-- name: read_dead_letter^
+SELECT dead_letters.*, jobs.input, jobs.state AS job_state, jobs."user"
+  FROM dead_letters JOIN jobs ON jobs.id = dead_letters.id
+ WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant;
+
+-- name: request_resolution^
+-- A person's word, once: only an open letter takes one, so of fifty parallel clicks one is heard. The relay
+-- carries it to the workflow. Comes back empty for a letter that does not exist.
+WITH before AS (
+    SELECT id, state FROM dead_letters WHERE id = :id AND tenant = :tenant FOR NO KEY UPDATE
+), asked AS (
+    UPDATE dead_letters SET state = :action::text || '_requested', resolved_by = :actor, note = :note
+      FROM before WHERE dead_letters.id = before.id AND before.state = 'open'
+    RETURNING dead_letters.*
+), job AS (
+    UPDATE jobs SET event_seq = event_seq + 1, updated_at = now() FROM asked WHERE jobs.id = asked.id
+    RETURNING jobs.id, jobs.event_seq
+), event AS (
+    INSERT INTO job_events (job_id, seq, type, data)
+    SELECT job.id, job.event_seq, :action::text || '_requested',
+           jsonb_build_object('generation', asked.generation)
+      FROM job CROSS JOIN asked
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target, note)
+    SELECT tenant, :actor, :action, id, :note FROM asked
+), queued AS (
+    INSERT INTO outbox (topic, job_id, tenant, payload)
+    SELECT :action::text || '_job', id, tenant, :payload::jsonb || jsonb_build_object('generation', generation)
+      FROM asked
+    RETURNING id
+)
+SELECT before.state AS state_before, asked.id IS NOT NULL AS accepted,
+       (SELECT pg_notify('agentjobs_outbox', '') FROM queued)
+  FROM before LEFT JOIN asked ON true;
+
+-- name: still_requested$
+-- Whether a person's word of this generation still waits to be carried out.
+SELECT EXISTS (SELECT FROM dead_letters
+                WHERE id = :id AND generation = :generation AND state IN ('redrive_requested', 'discard_requested'));
+
+-- name: mark_alerted!
+UPDATE dead_letters SET alerted_at = coalesce(alerted_at, now()) WHERE id = :id AND generation = :generation;
+
+-- name: report_dead_letters
+SELECT reason, agent, policy_version, count(*)::integer AS count, min(died_at) AS oldest_at
+  FROM dead_letters
+ WHERE tenant = :tenant AND state IN ('open', 'redrive_requested', 'discard_requested')
+ GROUP BY reason, agent, policy_version ORDER BY count(*) DESC, reason, agent;
+
+-- name: count_dead_letters
+SELECT state, count(*)::integer AS count FROM dead_letters WHERE tenant = :tenant GROUP BY state;
+
+-- name: record_audit!
+INSERT INTO audit_log (tenant, actor, action, target, note)
+VALUES (:tenant, :actor, :action, :target, :note);

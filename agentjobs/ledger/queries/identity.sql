@@ -1,0 +1,45 @@
+-- name: create_tenant$
+-- True when it is new.
+WITH created AS (INSERT INTO tenants (id) VALUES (:id) ON CONFLICT DO NOTHING RETURNING id)
+SELECT EXISTS (SELECT FROM created);
+
+-- name: tenant_exists$
+SELECT EXISTS (SELECT FROM tenants WHERE id = :id);
+
+-- name: any_key_exists$
+SELECT EXISTS (SELECT FROM api_keys);
+
+-- name: create_key^
+INSERT INTO api_keys (id, tenant, "user", roles, key_hash, expires_at)
+VALUES (:id, :tenant, :user, :roles, :key_hash, :expires_at)
+RETURNING *;
+
+-- name: find_key^
+SELECT id, tenant, "user", roles FROM api_keys
+ WHERE key_hash = :key_hash AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- name: list_keys
+SELECT id, tenant, "user", roles, created_at, expires_at, revoked_at
+  FROM api_keys WHERE tenant = :tenant ORDER BY created_at, id;
+
+-- name: read_key^
+SELECT id, tenant, "user", roles, created_at, expires_at, revoked_at
+  FROM api_keys WHERE tenant = :tenant AND id = :id;
+
+-- name: revoke_key^
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE tenant = :tenant AND id = :id
+RETURNING id, tenant, "user", roles, created_at, expires_at, revoked_at;
+
+-- name: add_grant^
+INSERT INTO grants (tenant, "user", action, granted_by) VALUES (:tenant, :user, :action, :granted_by)
+ON CONFLICT (tenant, "user", action) DO UPDATE SET action = excluded.action
+RETURNING tenant, "user", action, granted_by, created_at;
+
+-- name: revoke_grant$
+WITH gone AS (
+    DELETE FROM grants WHERE tenant = :tenant AND "user" = :user AND action = :action RETURNING action)
+SELECT EXISTS (SELECT FROM gone);
+
+-- name: list_grants
+SELECT tenant, "user", action, granted_by, created_at FROM grants
+ WHERE tenant = :tenant AND (:user::text IS NULL OR "user" = :user) ORDER BY "user", action;

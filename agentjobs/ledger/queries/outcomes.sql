@@ -1,0 +1,100 @@
+-- name: bury^
+-- One transaction: job state, dead letter, event, and the outbox row by which the desk learns of it. The
+-- generation makes a repeated call harmless: it has gone up already.
+WITH died AS (
+    UPDATE jobs
+       SET state = 'dead', generation = generation + 1, failure = :failure::jsonb, next_attempt_at = NULL,
+           event_seq = event_seq + 1, updated_at = now()
+     WHERE id = :job_id AND generation = :generation
+       AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval', 'dead')
+    RETURNING *
+), crashed AS (
+    UPDATE attempts SET outcome = 'crashed', finished_at = now()
+      FROM died WHERE attempts.job_id = died.id AND attempts.outcome = 'running'
+), tried AS (
+    SELECT count(*)::integer AS attempts FROM attempts WHERE job_id = :job_id
+), outside AS (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('step', step, 'name', name, 'key', key, 'receipt', result)
+                              ORDER BY begun_at) FILTER (WHERE state = 'completed'), '[]') AS done,
+           coalesce(jsonb_agg(jsonb_build_object('step', step, 'name', name, 'key', key)
+                              ORDER BY begun_at)
+                    FILTER (WHERE state = 'begun' AND effect_class <> 'transactional'), '[]') AS in_doubt
+      FROM effects WHERE job_id = :job_id AND effect_class <> 'read_only'
+), letter AS (
+    INSERT INTO dead_letters (id, tenant, generation, category, reason, message, step, agent, policy_version,
+                              worker, origin, review_id, attempts, effects_done, effects_in_doubt)
+    SELECT died.id, died.tenant, died.generation, died.failure ->> 'category', died.failure ->> 'reason',
+           died.failure ->> 'message', died.failure ->> 'step', died.agent, died.policy_version,
+           :worker, died.origin, gen_random_uuid()::text, tried.attempts, outside.done, outside.in_doubt
+      FROM died CROSS JOIN tried CROSS JOIN outside
+    ON CONFLICT (id) DO UPDATE
+       SET generation = excluded.generation, state = 'open', category = excluded.category,
+           reason = excluded.reason, message = excluded.message, step = excluded.step,
+           policy_version = excluded.policy_version, worker = excluded.worker,
+           review_id = excluded.review_id, attempts = excluded.attempts,
+           effects_done = excluded.effects_done, effects_in_doubt = excluded.effects_in_doubt,
+           died_at = now(), alerted_at = NULL, resolved_at = NULL, resolved_by = NULL, note = NULL
+), event AS (
+    INSERT INTO job_events (job_id, seq, type, data)
+    SELECT id, event_seq, 'died', jsonb_build_object('reason', failure ->> 'reason', 'generation', generation)
+      FROM died
+), told AS (
+    INSERT INTO outbox (topic, job_id, tenant, payload)
+    SELECT 'job_died', id, tenant,
+           jsonb_build_object('generation', generation, 'reason', failure ->> 'reason', 'agent', agent)
+      FROM died
+    RETURNING id
+)
+SELECT coalesce(died.state, jobs.state) AS state, coalesce(died.generation, jobs.generation) AS generation,
+       (SELECT pg_notify('agentjobs_outbox', '') FROM told)
+  FROM jobs LEFT JOIN died ON true WHERE jobs.id = :job_id;
+
+-- name: finish^
+-- A final state, once: nothing moves a final job again. The result is put together from the receipts, so it
+-- says what is true of each effect, also after a cancellation.
+WITH summary AS (
+    SELECT jsonb_build_object(
+               'answer', max(result ->> 'text') FILTER (WHERE step = 'answer'),
+               'plan', (jsonb_agg(result) FILTER (WHERE step = 'plan')) -> 0,
+               'effects', coalesce(jsonb_agg(jsonb_build_object('step', step, 'tool', name, 'state', state,
+                                                                'receipt', result) ORDER BY begun_at)
+                                   FILTER (WHERE kind = 'tool' AND effect_class <> 'read_only'), '[]')
+           ) AS result
+      FROM effects WHERE job_id = :job_id
+), finished AS (
+    UPDATE jobs
+       SET state = :state, result = summary.result, next_attempt_at = NULL, failure = NULL,
+           finalized_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1
+      FROM summary
+     WHERE jobs.id = :job_id AND jobs.state = ANY (:from_states::text[])
+    RETURNING jobs.*
+), closed AS (
+    UPDATE dead_letters
+       SET state = 'discarded', resolved_at = now(), resolved_by = coalesce(resolved_by, 'temporal')
+      FROM finished
+     WHERE dead_letters.id = finished.id AND finished.state = 'discarded'
+), event AS (
+    INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, state FROM finished
+)
+SELECT coalesce(finished.state, jobs.state) AS state
+  FROM jobs LEFT JOIN finished ON true WHERE jobs.id = :job_id;
+
+-- name: resume^
+-- The redrive takes effect: the job runs again under a fresh deadline of the same length.
+WITH resumed AS (
+    UPDATE jobs
+       SET state = 'running', failure = NULL, cancel_requested_at = NULL, policy_version = :policy_version,
+           updated_at = now(),
+           deadline_at = now() + make_interval(secs => deadline_seconds), event_seq = event_seq + 1
+     WHERE id = :job_id AND state = 'dead' AND generation = :generation
+    RETURNING *
+), letter AS (
+    UPDATE dead_letters SET state = 'redriven', resolved_at = now(),
+           resolved_by = coalesce(resolved_by, 'temporal')
+      FROM resumed WHERE dead_letters.id = resumed.id
+), event AS (
+    INSERT INTO job_events (job_id, seq, type, data)
+    SELECT id, event_seq, 'redriven', jsonb_build_object('generation', generation) FROM resumed
+)
+SELECT coalesce(resumed.state, jobs.state) AS state, coalesce(resumed.deadline_at, jobs.deadline_at) AS deadline_at
+  FROM jobs LEFT JOIN resumed ON true WHERE jobs.id = :job_id;

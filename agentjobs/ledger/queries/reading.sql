@@ -1,0 +1,20 @@
+-- name: read_job^
+-- A NULL user means that the caller may see the whole tenant.
+SELECT * FROM jobs WHERE id = :id AND tenant = :tenant AND (:user::text IS NULL OR "user" = :user);
+
+-- name: list_jobs
+-- Newest first; the cursor is the last row's (created_at, id). The tenant stands first in the index.
+SELECT * FROM jobs
+ WHERE tenant = :tenant AND (:user::text IS NULL OR "user" = :user)
+   AND (:state::text IS NULL OR state = :state) AND (:agent::text IS NULL OR agent = :agent)
+   AND (:before_at::timestamptz IS NULL OR (created_at, id) < (:before_at::timestamptz, :before_id::text))
+ ORDER BY created_at DESC, id DESC
+ LIMIT :limit;
+
+-- name: attempts_of_job
+SELECT step, run_id, attempt, worker, outcome, category, message, wait_seconds, next_attempt_at, model,
+       tokens_in, tokens_out, usd, started_at, finished_at
+  FROM attempts WHERE job_id = :job_id ORDER BY id;
+
+-- name: events_of_job
+SELECT seq, type, data, at FROM job_events WHERE job_id = :job_id AND seq > :after ORDER BY seq LIMIT :limit;

@@ -1,0 +1,41 @@
+"""The built-in tracker's tickets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentjobs.ledger.database import Connection, Database
+from agentjobs.ledger.records import Record
+
+
+class TicketHit(Record):
+    """A ticket as a search finds it."""
+
+    id: int
+    subject: str
+    category: str
+    state: str
+
+
+class Tickets:
+    """One ticket per operation key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, connection: Connection, **fields: Any) -> int:
+        """Create the operation's ticket in the caller's transaction, or find the one it has."""
+        row = await self._database.run.create_ticket(connection, **fields)
+        if row is None:
+            row = await self._database.run.find_ticket(connection, operation_key=fields["operation_key"])
+        number: int = row["id"]
+        return number
+
+    async def close(self, connection: Connection, tenant: str, number: int) -> None:
+        """Close a ticket; repeating it changes nothing."""
+        await self._database.run.close_ticket(connection, tenant=tenant, id=number)
+
+    async def search(self, tenant: str, query: str, limit: int) -> list[TicketHit]:
+        """The tenant's tickets with any of these words, best match first."""
+        rows = self._database.run.search_tickets(self._database.pool, tenant=tenant, query=query, limit=limit)
+        return [TicketHit.model_validate(dict(row)) async for row in rows]
