@@ -78,6 +78,10 @@ class Identity:
         roles = frozenset(Role(role) for role in row["roles"])
         return Caller(key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles)
 
+    async def may_make_tenants(self, key_id: str) -> bool:
+        """Whether this is the admin key that the installation began with."""
+        return bool(await self._database.run.is_first_admin_key(self._database.pool, id=key_id))
+
     async def keys(self, tenant: str) -> list[KeyRecord]:
         """All keys of the tenant, also the revoked ones."""
         rows = self._database.run.list_keys(self._database.pool, tenant=tenant)

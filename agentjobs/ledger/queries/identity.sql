@@ -43,3 +43,7 @@ SELECT EXISTS (SELECT FROM gone);
 -- name: list_grants
 SELECT tenant, "user", action, granted_by, created_at FROM grants
  WHERE tenant = :tenant AND (:user::text IS NULL OR "user" = :user) ORDER BY "user", action;
+
+-- name: is_first_admin_key$
+-- The key that the installation began with; only it may make tenants.
+SELECT :id = (SELECT id FROM api_keys WHERE 'admin' = ANY (roles) ORDER BY created_at, id LIMIT 1);
