@@ -1,0 +1,1 @@
+"""The edges: activities touch the world, and only through the effect protocol (executor.py)."""

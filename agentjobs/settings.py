@@ -29,6 +29,10 @@ class SettingsError(Exception):
     """A setting is missing or unsafe. The message names the variable: correct it and start again."""
 
 
+class StartError(Exception):
+    """What the process depends on is not there. The message is one line that says what to check."""
+
+
 class Settings(BaseSettings):
     """One process's settings; `load()` turns a bad value into one line that names the variable."""
 
@@ -75,7 +79,7 @@ class ClientSettings(BaseSettings):
 def load() -> Settings:
     """Read the environment. Raises SettingsError naming each variable that is missing or unusable."""
     try:
-        settings = Settings()  # type: ignore[call-arg]  # the required fields come from the environment
+        settings = Settings()  # the required fields come from the environment
     except ValidationError as error:
         raise SettingsError(_told(error)) from None
     if settings.failpoints and not settings.failpoints_allowed:

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agentjobs.domain.budget import Reservation
+from agentjobs.domain.failures import Category, PermanentError
 from agentjobs.domain.job import IDENTIFIER_PATTERN, Budget, Frozen
 
 
@@ -21,8 +22,11 @@ class AgentSpec(Frozen):
     """The most that one model call may cost: held back from the budget before each call."""
 
 
-class UnknownAgent(Exception):
+class UnknownAgent(PermanentError):
     """There is no such agent, or not in this version: check the name against the list of agents."""
+
+    def __init__(self) -> None:
+        super().__init__(Category.NOT_FOUND, "this release has no such agent, or not in that policy version")
 
 
 class AgentRegistry:
@@ -43,11 +47,11 @@ class AgentRegistry:
         try:
             return self._current[name]
         except KeyError:
-            raise UnknownAgent(name) from None
+            raise UnknownAgent from None
 
     def version(self, name: str, policy_version: str) -> AgentSpec:
         """The version that a job was accepted with. Raises UnknownAgent."""
         try:
             return self._versions[name, policy_version]
         except KeyError:
-            raise UnknownAgent(name) from None
+            raise UnknownAgent from None

@@ -82,6 +82,14 @@ class GiveUp(Frozen):
     failure: Failure
 
 
+class GivenUp(Exception):
+    """An action cannot be carried out at all: the job dies of this failure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
 Action = MakePlan | CallModel | RunTool | WriteAnswer | Undo | Finish | GiveUp
 
 
@@ -158,6 +166,14 @@ def answer_written(progress: Progress) -> Progress:
 def undone(progress: Progress) -> Progress:
     """The last effect to undo is compensated, or was found not to need it."""
     return progress.model_copy(update={"to_undo": progress.to_undo[:-1]})
+
+
+def discarded(progress: Progress) -> Progress:
+    """A reviewer gives the dead job up. If it died of a compensation already, that one is given up too: the
+    result then says that its effect stays.
+    """
+    to_undo = progress.to_undo if progress.goal is Goal.ANSWER else progress.to_undo[:-1]
+    return progress.model_copy(update={"goal": Goal.DISCARD, "to_undo": to_undo})
 
 
 def headed_for(progress: Progress, goal: Goal) -> Progress:

@@ -56,3 +56,13 @@ def fingerprint(value: JsonValue) -> str:
         return hashlib.sha256(rfc8785.dumps(value)).hexdigest()
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise ValueError("the value has no canonical JSON form (RFC 8785)") from error
+
+
+def step_number(activity_id: str) -> int:
+    """The number in "step-3.create_ticket"."""
+    return int(activity_id.split(".", 1)[0].removeprefix("step-"))
+
+
+def tool_of(activity_id: str) -> str:
+    """The tool in "step-3.create_ticket"."""
+    return activity_id.split(".", 1)[1]

@@ -3,7 +3,9 @@
 from typing import Final
 
 FIRST_WAIT_SECONDS: Final = 1.0
-LONGEST_WAIT_SECONDS: Final = 300.0
+LONGEST_WAIT_SECONDS: Final = 60.0
+"""What came back up is used again within a minute."""
+
 SHORTEST_WAIT_SECONDS: Final = 0.05  # zero would mean "use the retry policy's own interval" to Temporal
 
 ASKED_WAIT_LIMIT_SECONDS: Final = 3600.0

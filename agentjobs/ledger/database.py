@@ -29,6 +29,9 @@ Executor: TypeAlias = "asyncpg.Pool[asyncpg.Record] | Connection"
 COMMAND_TIMEOUT_SECONDS = 10.0
 """No statement of ours takes a second; a half-open connection must not hold an activity for minutes."""
 
+IDLE_TRANSACTION_SECONDS = 15
+"""Longer than any RPC that the relay waits for inside its transaction."""
+
 
 def load_statements() -> Any:
     """The statements of queries/*.sql as coroutine functions (aiosql builds them at run time, so untyped)."""
@@ -61,7 +64,11 @@ async def connect(dsn: str, *, size: int, application_name: str) -> Database:
         max_size=size,
         init=_prepare_connection,
         command_timeout=COMMAND_TIMEOUT_SECONDS,
-        server_settings={"application_name": application_name},
+        server_settings={
+            "application_name": application_name,
+            # A frozen process must not keep its row locks: the server ends its transaction.
+            "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_SECONDS}s",
+        },
     )
     return Database(pool)
 

@@ -96,6 +96,10 @@ class DeadLetters:
             await self._database.run.still_requested(self._database.pool, id=job_id, generation=generation)
         )
 
+    async def is_alerted(self, job_id: str, generation: int) -> bool:
+        """Whether somebody was told of this death already."""
+        return bool(await self._database.run.is_alerted(self._database.pool, id=job_id, generation=generation))
+
     async def mark_alerted(self, job_id: str, generation: int) -> None:
         """Somebody was told of this death."""
         await self._database.run.mark_alerted(self._database.pool, id=job_id, generation=generation)

@@ -12,6 +12,7 @@ from agentjobs.domain.failures import Category, Failure, KeyConflict, PermanentE
 from agentjobs.domain.job import Job, Principal
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.database import Connection, Database
+from agentjobs.ledger.records import EffectRecord
 
 
 class NotLive(Exception):
@@ -128,11 +129,10 @@ class Effects:
         )
         return bool(row["completed"])
 
-    async def read_receipt(self, key: str) -> dict[str, Any] | None:
-        """The stored result of a completed effect."""
+    async def read(self, key: str) -> EffectRecord | None:
+        """The effect as it stands."""
         row = await self._database.run.read_effect(self._database.pool, key=key)
-        receipt: dict[str, Any] | None = None if row is None else row["result"]
-        return receipt
+        return None if row is None else EffectRecord.model_validate(dict(row))
 
     async def fail(self, attempt_id: int, failure: Failure, *, wait_seconds: float | None, release: bool) -> None:
         """Record a failed attempt; with `wait_seconds` the job goes to retry_wait until then.
@@ -149,10 +149,12 @@ class Effects:
             release=release,
         )
 
-    async def abandon(self, key: str) -> bool:
-        """Give up an effect that is not completed, so that a late attempt cannot complete it any more."""
-        row = await self._database.run.abandon_effect(self._database.pool, key=key)
-        return row is not None
+    async def abandon(self, key: str) -> None:
+        """Give up an effect that certainly was not done, so that a late attempt cannot do it any more.
+
+        One in doubt at another system stays in doubt; one that is completed stays completed.
+        """
+        await self._database.run.abandon_effect(self._database.pool, key=key)
 
 
 def _refuse(row: Any, intent: Intent) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agentjobs.domain.budget import Usage
+from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
 from agentjobs.domain.failures import Failure
 from agentjobs.domain.states import JobState
 
@@ -78,10 +79,10 @@ class EffectRecord(Record):
 
     key: str
     step: str
-    kind: str
+    kind: EffectKind
     name: str
-    effect_class: str
-    state: str
+    effect_class: EffectClass
+    state: EffectState
     in_doubt: bool
     begun_count: int
     result: dict[str, Any] | None

@@ -37,5 +37,8 @@ class Tickets:
 
     async def search(self, tenant: str, query: str, limit: int) -> list[TicketHit]:
         """The tenant's tickets with any of these words, best match first."""
-        rows = self._database.run.search_tickets(self._database.pool, tenant=tenant, query=query, limit=limit)
+        any_word = " or ".join(query.split())
+        rows = self._database.run.search_tickets(
+            self._database.pool, tenant=tenant, query=any_word, limit=limit
+        )
         return [TicketHit.model_validate(dict(row)) async for row in rows]

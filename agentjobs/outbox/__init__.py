@@ -1,0 +1,1 @@
+"""The relay: what the ledger wants, Temporal is told."""

@@ -46,6 +46,10 @@ SELECT before.state AS state_before, asked.id IS NOT NULL AS accepted,
 SELECT EXISTS (SELECT FROM dead_letters
                 WHERE id = :id AND generation = :generation AND state IN ('redrive_requested', 'discard_requested'));
 
+-- name: is_alerted$
+SELECT EXISTS (SELECT FROM dead_letters
+                WHERE id = :id AND (generation > :generation OR alerted_at IS NOT NULL));
+
 -- name: mark_alerted!
 UPDATE dead_letters SET alerted_at = coalesce(alerted_at, now()) WHERE id = :id AND generation = :generation;
 

@@ -118,13 +118,15 @@ WITH completed AS (
 )
 SELECT EXISTS (SELECT FROM completed) AS completed;
 
--- name: abandon_effect^
--- Before an undo: what was begun and not completed can no longer be completed by a late attempt.
-UPDATE effects SET state = 'abandoned', in_doubt = false WHERE key = :key AND state IN ('begun', 'released')
-RETURNING state;
+-- name: abandon_effect!
+-- Before an undo: what certainly was not done can no longer be done by a late attempt. (The row lock makes
+-- this wait for a transaction that is about to complete it, and then leave it alone.)
+UPDATE effects SET state = 'abandoned', in_doubt = false
+ WHERE key = :key AND (state = 'released' OR (state = 'begun' AND effect_class IN ('transactional', 'read_only')));
 
 -- name: read_effect^
-SELECT key, state, effect_class, name, result FROM effects WHERE key = :key;
+SELECT key, step, kind, name, effect_class, state, in_doubt, begun_count, result, begun_at, completed_at
+  FROM effects WHERE key = :key;
 
 -- name: effects_of_job
 SELECT key, step, kind, name, effect_class, state, in_doubt, begun_count, result, begun_at, completed_at

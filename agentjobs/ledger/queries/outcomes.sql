@@ -68,6 +68,9 @@ WITH summary AS (
       FROM summary
      WHERE jobs.id = :job_id AND jobs.state = ANY (:from_states::text[])
     RETURNING jobs.*
+), cut_off AS (
+    UPDATE attempts SET outcome = 'crashed', finished_at = now()
+      FROM finished WHERE attempts.job_id = finished.id AND attempts.outcome = 'running'
 ), closed AS (
     UPDATE dead_letters
        SET state = 'discarded', resolved_at = now(), resolved_by = coalesce(resolved_by, 'temporal')

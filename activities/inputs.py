@@ -1,0 +1,143 @@
+"""What crosses between workflows and activities: one small frozen model a handler, so that fields can be added.
+
+Content travels only where an activity cannot look it up: the request's text, replies and receipts stay in the
+ledger; a tool's arguments are here, since they are what the workflow decided to carry out.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from agentjobs.domain.decisions import Progress, WantedTool
+from agentjobs.domain.failures import Failure
+from agentjobs.domain.job import Frozen
+from agentjobs.domain.states import JobState
+
+
+class JobRef(Frozen):
+    """Which job an activity works for, and under which version of its agent."""
+
+    job_id: str
+    agent: str
+    policy_version: str
+
+
+class ModelStep(JobRef):
+    """Decide step `step`."""
+
+    step: int
+
+
+class ToolStep(JobRef):
+    """Carry out the tool call of step `step`."""
+
+    step: int
+    wanted: WantedTool
+
+
+class UndoStep(JobRef):
+    """Compensate the effect begun under this activity id."""
+
+    undone: str
+    tool: str
+
+
+class PlanMade(Frozen):
+    """What the Temporal UI may show of a plan: no content."""
+
+    language: str
+    category: str
+    urgency: str
+
+
+class Decided(Frozen):
+    """The tool that the model wants, or None: nothing more."""
+
+    wanted: WantedTool | None
+
+
+class Done(Frozen):
+    """A step is stored in the ledger."""
+
+    step: str
+
+
+class UndoneOutcome(StrEnum):
+    """What an undo found."""
+
+    UNDONE = "undone"
+    NOTHING_TO_UNDO = "nothing_to_undo"
+
+
+class Finished(JobRef):
+    """Record this final state."""
+
+    state: JobState
+
+
+class Death(JobRef):
+    """Record that the job cannot go on. `generation`: how often it had died before."""
+
+    generation: int
+    failure: Failure
+
+
+class Order(Frozen):
+    """A person's word on a dead job, of one generation."""
+
+    action: Literal["redrive", "discard"]
+    generation: int
+    policy_version: str
+
+
+class Redrive(JobRef):
+    """Record that the redrive of this generation takes effect."""
+
+    generation: int
+
+
+class Resumed(Frozen):
+    """The job runs again, until this deadline."""
+
+    state: JobState
+    deadline_at: datetime
+
+
+class StateNow(Frozen):
+    """The state that holds in the ledger after a record."""
+
+    state: JobState
+
+
+class JobStart(JobRef):
+    """The input of AgentJob: all that is carried over a redrive and a continue-as-new."""
+
+    tenant: str
+    deadline_at: datetime
+    max_steps: int
+    generation: int = 0
+    progress: Progress = Progress()
+    order: Order | None = None
+
+
+class DeathNotice(Frozen):
+    """The word to the desk: ids and codes only."""
+
+    job_id: str
+    generation: int
+    agent: str
+    reason: str
+
+
+class DeskStart(Frozen):
+    """The input of DeadLetterDesk: what is carried over a continue-as-new."""
+
+    tenant: str
+    notices: tuple[DeathNotice, ...] = ()
+
+
+class Alert(Frozen):
+    """Tell somebody of this death."""
+
+    tenant: str
+    notice: DeathNotice

@@ -1,0 +1,70 @@
+"""What the ledger must know of a job's course: its death, its redrive, its end; and that somebody is told."""
+
+from __future__ import annotations
+
+import structlog
+from temporalio import activity
+
+from activities.failures import judged
+from activities.inputs import Alert, Death, Finished, Redrive, Resumed, StateNow
+from agentjobs.failpoints import Failpoints
+from agentjobs.ledger.ledger import Ledger
+
+log = structlog.get_logger()
+
+
+class Records:
+    """Each is one statement that may be repeated without a second consequence."""
+
+    def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: str) -> None:
+        self._ledger = ledger
+        self._failpoints = failpoints
+        self._worker = worker
+
+    @activity.defn
+    async def record_outcome(self, finished: Finished) -> StateNow:
+        """The final state."""
+        with judged():
+            await self._failpoints.reach("outcome.before_record")
+            state = await self._ledger.outcomes.finish(finished.job_id, finished.state)
+            await self._failpoints.reach("outcome.after_record")
+            return StateNow(state=state)
+
+    @activity.defn
+    async def record_death(self, death: Death) -> StateNow:
+        """The dead state, with its letter."""
+        with judged():
+            await self._failpoints.reach("outcome.before_record")
+            state = await self._ledger.outcomes.bury(
+                death.job_id, generation=death.generation, failure=death.failure, worker=self._worker
+            )
+            await self._failpoints.reach("outcome.after_record")
+            return StateNow(state=state)
+
+    @activity.defn
+    async def record_redrive(self, redrive: Redrive) -> Resumed:
+        """The job runs again."""
+        with judged():
+            state, deadline_at = await self._ledger.outcomes.resume(
+                redrive.job_id, generation=redrive.generation, policy_version=redrive.policy_version
+            )
+            return Resumed(state=state, deadline_at=deadline_at)
+
+    @activity.defn
+    async def raise_alert(self, alert: Alert) -> None:
+        """Tell whoever reads the log of this worker, once a death (twice if we crash in between: better than
+        never). Ids and codes only.
+        """
+        with judged():
+            notice = alert.notice
+            if await self._ledger.dead_letters.is_alerted(notice.job_id, notice.generation):
+                return
+            log.error(
+                "job_died",
+                tenant=alert.tenant,
+                job=notice.job_id,
+                generation=notice.generation,
+                agent=notice.agent,
+                reason=notice.reason,
+            )
+            await self._ledger.dead_letters.mark_alerted(notice.job_id, notice.generation)

@@ -1,0 +1,113 @@
+"""The one activity through which every tool goes, and the one through which every undo goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import activity
+
+from activities.executor import Executor, Reply
+from activities.failures import judged
+from activities.inputs import Done, ToolStep, UndoneOutcome, UndoStep
+from agentjobs.agents.spec import AgentRegistry
+from agentjobs.domain import keys
+from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
+from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.domain.job import Frozen
+from agentjobs.ledger.database import Connection
+from agentjobs.ledger.effects import Begun, Intent
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.tools.tool import Tool, ToolContext, ToolRegistry, UndoableTool, parsed
+
+
+class Compensated(Frozen):
+    """The receipt of an undo."""
+
+    undone: str
+
+
+class ToolRuns:
+    """Tool calls of one worker."""
+
+    def __init__(self, executor: Executor, ledger: Ledger, agents: AgentRegistry, tools: ToolRegistry) -> None:
+        self._executor = executor
+        self._ledger = ledger
+        self._agents = agents
+        self._tools = tools
+
+    @activity.defn
+    async def run_tool(self, step: ToolStep) -> Done:
+        """Carry out one tool call, once."""
+        activity_id = keys.tool_step(step.step, step.wanted.tool)
+        tool, intent = self._allowed(step, activity_id)
+
+        async def call(begun: Begun, connection: Connection | None) -> Reply:
+            # Parsed here, so that a refusal is an attempt on record.
+            arguments = parsed(tool, step.wanted.arguments, Category.INVALID_INPUT)
+            return Reply(await tool.call(arguments, _context(begun, intent, connection)))
+
+        await self._executor.carry_out(intent, call)
+        return Done(step=activity_id)
+
+    def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
+        with judged():
+            tool = self._tool_of(step)
+            return tool, self._executor.intent(
+                activity_id,
+                step.job_id,
+                kind=EffectKind.TOOL,
+                name=tool.name,
+                effect_class=tool.effect_class,
+                arguments=step.wanted.arguments,
+                grant=tool.grant,
+            )
+
+    def _tool_of(self, step: ToolStep) -> Tool[Any]:
+        if step.wanted.tool not in self._agents.version(step.agent, step.policy_version).tools:
+            raise PermanentError(Category.UNKNOWN_TOOL, "this agent has no tool of that name")
+        return self._tools.get(step.wanted.tool)
+
+    @activity.defn
+    async def undo_tool(self, step: UndoStep) -> UndoneOutcome:
+        """Compensate one effect, once; or find that it never happened, and make sure that it never will."""
+        with judged():
+            key = keys.step_key(step.job_id, step.undone)
+            await self._ledger.effects.abandon(key)
+            effect = await self._ledger.effects.read(key)
+            if effect is None or effect.state is EffectState.ABANDONED:
+                return UndoneOutcome.NOTHING_TO_UNDO
+            if effect.result is None:
+                raise PermanentError(Category.OUTCOME_UNKNOWN, "the effect to undo is in doubt: a person decides")
+            await self._compensate(step, key, effect.result)
+            return UndoneOutcome.UNDONE
+
+    async def _compensate(self, step: UndoStep, key: str, receipt: dict[str, Any]) -> None:
+        tool = self._tools.get(step.tool)
+        if not isinstance(tool, UndoableTool):
+            raise PermanentError(Category.UNKNOWN_TOOL, "this worker knows no undo for the tool")
+        intent = self._executor.intent(
+            keys.undo_step(step.undone),
+            step.job_id,
+            kind=EffectKind.UNDO,
+            name=tool.name,
+            effect_class=_class_of_undo(tool),
+            arguments=receipt,
+        )
+
+        async def call(begun: Begun, connection: Connection | None) -> Reply:
+            await tool.undo(receipt, _context(begun, intent, connection))
+            return Reply(Compensated(undone=step.undone))
+
+        await self._executor.carry_out(intent, call, undone_key=key)
+
+
+def _context(begun: Begun, intent: Intent, connection: Connection | None) -> ToolContext:
+    return ToolContext(
+        job=begun.job, key=intent.key, remaining_seconds=begun.remaining_seconds, connection=connection
+    )
+
+
+def _class_of_undo(tool: UndoableTool[Any]) -> EffectClass:
+    # An undo may be repeated without harm (its contract), wherever its tool's effect lives.
+    transactional = tool.effect_class is EffectClass.TRANSACTIONAL
+    return EffectClass.TRANSACTIONAL if transactional else EffectClass.IDEMPOTENT

@@ -1,0 +1,58 @@
+"""The relay as a process: `python -m agentjobs.outbox`."""
+
+import asyncio
+import os
+import sys
+
+import asyncpg_listen
+import structlog
+
+from agentjobs.agents.catalogue import built_in_agents
+from agentjobs.failpoints import Failpoints
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.outbox import CHANNEL
+from agentjobs.outbox.delivery import Delivery
+from agentjobs.outbox.relay import POLL_SECONDS, Relay
+from agentjobs.processes import run_until_signalled, started
+from agentjobs.settings import Settings
+from agentjobs.temporal import connect
+
+log = structlog.get_logger()
+
+POOL_SIZE = 4
+"""Two lanes, one spare, one for burying."""
+
+
+async def serve(settings: Settings) -> None:
+    """Relay until cancelled."""
+    ledger = await Ledger.open(settings.dsn, size=POOL_SIZE, application_name="agentjobs-relay")
+    try:
+        delivery = Delivery(await connect(), ledger, built_in_agents())
+        relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints))
+        log.info("relay_started")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(relay.run())
+            tasks.create_task(_listen(settings.dsn, relay))
+    finally:
+        await ledger.close()
+
+
+async def _listen(dsn: str, relay: Relay) -> None:
+    async def heard(_: asyncpg_listen.NotificationOrTimeout) -> None:
+        relay.wake()
+
+    # Its own connection, outside the pool: a listener of a pooled connection is lost when that goes back.
+    listener = asyncpg_listen.NotificationListener(
+        asyncpg_listen.connect_func(dsn, server_settings={"application_name": "agentjobs-relay-listen"}),
+        reconnect_delay=POLL_SECONDS,
+    )
+    await listener.run({CHANNEL: heard}, policy=asyncpg_listen.ListenPolicy.LAST, notification_timeout=10)
+
+
+if __name__ == "__main__":
+    # The Temporal client may crash the interpreter while it is torn down, and an exit code must not lie
+    # (sdk-python 300): everything is closed and flushed by now.
+    code = started("relay", lambda settings: run_until_signalled(serve(settings)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

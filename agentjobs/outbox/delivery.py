@@ -1,0 +1,161 @@
+"""One outbox row, told to Temporal. Each may be delivered twice without a second consequence."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import assert_never
+
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.common import (
+    Priority,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.inputs import DeathNotice, DeskStart, JobStart, Order
+from agentjobs.agents.spec import AgentRegistry
+from agentjobs.domain import keys
+from agentjobs.domain.states import FINAL, JobState
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.outbox import OutboxRow, Topic
+from agentjobs.temporal import AGENT, JOB_STATE, TASK_QUEUE, TENANT
+from workflows.agent_job import AgentJob
+from workflows.dead_letter_desk import DeadLetterDesk
+
+RPC_TIMEOUT = timedelta(seconds=5)
+"""The rows stay locked meanwhile; a Temporal that does not answer within this counts as down."""
+
+
+class NotYet(Exception):
+    """The workflow cannot take this now: deliver the row again a little later."""
+
+
+class Delivery:
+    """Tells Temporal what rows ask for."""
+
+    def __init__(self, client: Client, ledger: Ledger, agents: AgentRegistry) -> None:
+        self._client = client
+        self._ledger = ledger
+        self._agents = agents
+
+    async def deliver(self, row: OutboxRow) -> None:
+        """Returns when Temporal has taken it, durably. Raises NotYet, RPCError, or UnknownAgent."""
+        match row.topic:
+            case Topic.START_JOB:
+                await self._start(row)
+            case Topic.CANCEL_JOB:
+                await self._cancel(row)
+            case Topic.REDRIVE_JOB | Topic.DISCARD_JOB:
+                await self._order(row)
+            case Topic.JOB_DIED:
+                await self._tell_desk(row)
+            case _:
+                assert_never(row.topic)
+
+    async def _start(self, row: OutboxRow) -> None:
+        if row.state in FINAL or row.state is JobState.DEAD:
+            return  # cancelled before it began, or a second delivery of a job that is over
+        await self._start_workflow(row, WorkflowIDReusePolicy.REJECT_DUPLICATE, order=None)
+
+    async def _start_workflow(self, row: OutboxRow, reuse: WorkflowIDReusePolicy, *, order: Order | None) -> None:
+        version = order.policy_version if order else row.policy_version
+        try:
+            await self._client.start_workflow(
+                AgentJob.run,
+                JobStart(
+                    job_id=row.job_id,
+                    tenant=row.tenant,
+                    agent=row.agent,
+                    policy_version=version,
+                    deadline_at=row.deadline_at,
+                    max_steps=self._agents.version(row.agent, version).max_steps,
+                    generation=row.generation,
+                    order=order,
+                ),
+                id=keys.workflow_id(row.job_id),
+                task_queue=TASK_QUEUE,
+                id_reuse_policy=reuse,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                search_attributes=_search_attributes(row),
+                static_summary=row.agent,
+                priority=Priority(priority_key=row.priority, fairness_key=row.tenant),
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError:
+            return  # started before, and over already: that is what was wanted
+
+    async def _cancel(self, row: OutboxRow) -> None:
+        try:
+            handle = self._client.get_workflow_handle(keys.workflow_id(row.job_id))
+            await handle.cancel(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            if row.state not in FINAL and row.state is not JobState.DEAD:
+                raise NotYet from None  # its start has not been delivered yet
+
+    async def _order(self, row: OutboxRow) -> None:
+        order = self._as_order(row)
+        if not await self._ledger.dead_letters.still_requested(row.job_id, order.generation):
+            return
+        try:
+            await self._update(row, order)
+        except WorkflowUpdateFailedError:
+            raise NotYet from None  # dead in the ledger, but its workflow has not heard of it yet
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            # The workflow is gone (terminated, deleted, or never started): a new run goes by the receipts.
+            await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order)
+
+    async def _update(self, row: OutboxRow, order: Order) -> None:
+        handle = self._client.get_workflow_handle_for(AgentJob.run, keys.workflow_id(row.job_id))
+        await handle.execute_update(
+            AgentJob.redrive if order.action == "redrive" else AgentJob.discard,
+            order,
+            id=f"{order.action}-{order.generation}",
+            rpc_timeout=RPC_TIMEOUT,
+        )
+
+    def _as_order(self, row: OutboxRow) -> Order:
+        wanted_current = row.payload.get("policy") == "current"
+        version = self._agents.current(row.agent).policy_version if wanted_current else row.policy_version
+        return Order(
+            action="redrive" if row.topic is Topic.REDRIVE_JOB else "discard",
+            generation=row.payload["generation"],
+            policy_version=version,
+        )
+
+    async def _tell_desk(self, row: OutboxRow) -> None:
+        notice = DeathNotice(
+            job_id=row.job_id,
+            generation=row.payload["generation"],
+            agent=row.payload["agent"],
+            reason=row.payload["reason"],
+        )
+        await self._client.start_workflow(
+            DeadLetterDesk.run,
+            DeskStart(tenant=row.tenant),
+            id=keys.desk_id(row.tenant),
+            task_queue=TASK_QUEUE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            start_signal="job_died",
+            start_signal_args=[notice],
+            search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, row.tenant)]),
+            static_summary="dead letters",
+            rpc_timeout=RPC_TIMEOUT,
+        )
+
+
+def _search_attributes(row: OutboxRow) -> TypedSearchAttributes:
+    return TypedSearchAttributes(
+        [
+            SearchAttributePair(JOB_STATE, JobState.RUNNING.value),
+            SearchAttributePair(TENANT, row.tenant),
+            SearchAttributePair(AGENT, row.agent),
+        ]
+    )

@@ -1,0 +1,60 @@
+"""Everything about Temporal that several processes share: the one way to connect, to run workflows, and the
+names that are part of the public contract.
+"""
+
+import asyncio
+from typing import Final
+
+from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from agentjobs.settings import StartError
+
+TASK_QUEUE: Final = "agentjobs"
+AGENT_JOB: Final = "AgentJob"
+DEAD_LETTER_DESK: Final = "DeadLetterDesk"
+
+JOB_STATE: Final = SearchAttributeKey.for_keyword("JobState")
+TENANT: Final = SearchAttributeKey.for_keyword("Tenant")
+AGENT: Final = SearchAttributeKey.for_keyword("Agent")
+DEAD_REASON: Final = SearchAttributeKey.for_keyword("DeadReason")
+SEARCH_ATTRIBUTES: Final = (JOB_STATE, TENANT, AGENT, DEAD_REASON)
+
+DEFAULT_TARGET: Final = "127.0.0.1:7233"
+CONNECT_SECONDS: Final = 15
+
+DATA_CONVERTER: Final = pydantic_data_converter
+
+
+async def connect() -> Client:
+    """Connect by temporalio.envconfig (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TLS, API key, TOML profile).
+
+    Raises StartError when the server does not answer within CONNECT_SECONDS.
+    """
+    config = ClientConfig.load_client_connect_config()
+    target = config.setdefault("target_host", DEFAULT_TARGET)
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await Client.connect(**config, data_converter=DATA_CONVERTER)
+    except (RuntimeError, TimeoutError):
+        raise StartError(f"no Temporal server answers at {target}; check TEMPORAL_ADDRESS") from None
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """The sandbox for workers, tests and replay alike.
+
+    Exactly these packages pass through, both or neither: reloaded for each run they would cost 5 ms, and one
+    side would hold other copies of the same classes than the other. What passes through is not guarded, so the
+    domain is kept pure by lint. `workflows` itself never passes: its isolation is what the sandbox is for.
+    """
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules("agentjobs", "activities")
+    )
+
+
+def workflow_url(ui: str | None, workflow_id: str, namespace: str = "default") -> str | None:
+    """Where a person sees the workflow."""
+    return None if ui is None else f"{ui.rstrip('/')}/namespaces/{namespace}/workflows/{workflow_id}"

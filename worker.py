@@ -1,0 +1,102 @@
+"""The worker: composition root. Settings -> ledger, provider, tools -> one Temporal worker.
+
+Runs against any Temporal that temporalio.envconfig can name (TEMPORAL_ADDRESS, TLS, API key, profile).
+"""
+
+import os
+import socket
+import sys
+from datetime import timedelta
+
+import structlog
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.executor import Executor
+from activities.model_calls import ModelCalls
+from activities.records import Records
+from activities.run_tool import ToolRuns
+from agentjobs.agents.catalogue import built_in_agents
+from agentjobs.failpoints import Failpoints
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.processes import run_until_signalled, started
+from agentjobs.providers.catalogue import provider_named
+from agentjobs.providers.model import ModelProvider
+from agentjobs.settings import Settings
+from agentjobs.temporal import TASK_QUEUE, connect, workflow_runner
+from agentjobs.tools.catalogue import built_in_tools
+from agentjobs.trackers.postgres import PostgresTracker
+from workflows.agent_job import AgentJob
+from workflows.dead_letter_desk import DeadLetterDesk
+
+log = structlog.get_logger()
+
+# Longer than the longest model call (workflows/options.py): a deploy lets calls in flight finish, since an
+# answer that is cut off is paid for and lost.
+GRACE = timedelta(seconds=200)
+
+# A killed worker's cached workflows go to another one after this long; the default is ten seconds.
+STICKY_TIMEOUT = timedelta(seconds=2)
+
+POLLERS = 5
+"""Long polls of each kind: more show no gain on the servers measured, and a frozen worker swallows one task
+with each poll that it has open."""
+
+
+def build_worker(client: Client, ledger: Ledger, provider: ModelProvider, settings: Settings) -> Worker:
+    """The worker over its collaborators. Tests build the same one with their own."""
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    failpoints = Failpoints.parse(settings.failpoints)
+    executor = Executor(ledger, failpoints, name)
+    agents = built_in_agents()
+    tools = built_in_tools(PostgresTracker(ledger.tickets))
+    model_calls = ModelCalls(executor, provider, agents, tools)
+    tool_runs = ToolRuns(executor, ledger, agents, tools)
+    records = Records(ledger, failpoints, name)
+    return Worker(
+        client,
+        task_queue=TASK_QUEUE,
+        identity=name,
+        workflows=[AgentJob, DeadLetterDesk],
+        activities=[
+            model_calls.plan,
+            model_calls.call_model,
+            model_calls.write_answer,
+            tool_runs.run_tool,
+            tool_runs.undo_tool,
+            records.record_outcome,
+            records.record_death,
+            records.record_redrive,
+            records.raise_alert,
+        ],
+        workflow_runner=workflow_runner(),
+        max_concurrent_activities=settings.worker_activities,
+        max_concurrent_workflow_tasks=settings.worker_workflow_tasks,
+        max_cached_workflows=settings.worker_cached_workflows,
+        max_concurrent_workflow_task_polls=POLLERS,
+        max_concurrent_activity_task_polls=POLLERS,
+        sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+        graceful_shutdown_timeout=GRACE,
+    )
+
+
+async def serve(settings: Settings) -> None:
+    """Work until cancelled; then finish what is in flight, within GRACE."""
+    provider = provider_named(settings.model)
+    ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
+    try:
+        worker = build_worker(await connect(), ledger, provider, settings)
+        log.info("worker_started", model=settings.model, task_queue=TASK_QUEUE)
+        await worker.run()
+    finally:
+        await provider.aclose()
+        await ledger.close()
+
+
+if __name__ == "__main__":
+    code = started("worker", lambda settings: run_until_signalled(serve(settings)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The Temporal client may crash the interpreter while that is torn down, and an exit code must not lie
+    # (sdk-python 300): everything is closed and flushed by now.
+    os._exit(code)

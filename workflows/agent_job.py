@@ -1,0 +1,314 @@
+"""AgentJob: plan -> (model -> tool)* -> answer -> outcome, for one job, until it is over or a person ends it.
+
+The workflow decides nothing: it asks `decide`, carries the action out, and tells the progress. A job that
+cannot go on stays here, dead, and waits for a person's word; it holds no worker while it waits.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, TypeVar, assert_never
+
+from temporalio import workflow
+from temporalio.common import SearchAttributePair
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+from activities.failures import CANCEL_REQUESTED, JOB_OVER
+from activities.inputs import Death, Finished, JobRef, JobStart, ModelStep, Order, Redrive, ToolStep, UndoStep
+from activities.model_calls import ModelCalls
+from activities.records import Records
+from activities.run_tool import ToolRuns
+from agentjobs.domain import decisions, keys
+from agentjobs.domain.decisions import Goal, Progress
+from agentjobs.domain.failures import Category, Failure, failure
+from agentjobs.domain.states import FINAL, JobState
+from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE
+from workflows import options
+from workflows.verdicts import error_type, failure_of
+
+R = TypeVar("R")
+
+
+class JobOver(Exception):
+    """The ledger says that the job has ended: nothing more to do here."""
+
+    def __init__(self, state: JobState) -> None:
+        super().__init__(state)
+        self.state = state
+
+
+@workflow.defn(name=AGENT_JOB)
+class AgentJob:
+    """One job. Workflow id: agent-job-<job id>, over all redrives and runs."""
+
+    @workflow.init
+    def __init__(self, start: JobStart) -> None:
+        self._start = start
+        self._progress: Progress = start.progress
+        self._generation = start.generation
+        self._deadline_at = start.deadline_at
+        self._order: Order | None = start.order
+        self._waits_for_word = False
+
+    @workflow.run
+    async def run(self, start: JobStart) -> JobState:
+        """Carry the job to its end, and return its final state."""
+        try:
+            if start.order is not None:
+                await self._follow(start.order)
+            return await self._to_the_end()
+        except JobOver as over:
+            return over.state
+
+    @workflow.update
+    def redrive(self, order: Order) -> None:
+        """A person's word that the dead job runs again."""
+        self._order = order
+
+    @workflow.update
+    def discard(self, order: Order) -> None:
+        """A person's word that the dead job is given up, and what it did undone."""
+        self._order = order
+
+    @redrive.validator
+    def _redrivable(self, order: Order) -> None:
+        self._refuse_unless_dead(order)
+
+    @discard.validator
+    def _discardable(self, order: Order) -> None:
+        self._refuse_unless_dead(order)
+
+    @workflow.query
+    def progress(self) -> Progress:
+        """What is done so far."""
+        return self._progress
+
+    def _refuse_unless_dead(self, order: Order) -> None:
+        if not self._waits_for_word or self._order is not None or order.generation != self._generation:
+            raise ApplicationError("the job is not dead, or of another generation", type="not_dead")
+
+    async def _to_the_end(self) -> JobState:
+        while True:
+            self._notice_cancel()
+            if workflow.info().is_continue_as_new_suggested():
+                self._continue_as_new(order=None)
+            action = decisions.decide(self._progress, self._start.max_steps)
+            if isinstance(action, decisions.Finish):
+                return await self._finish(action.state)
+            died_of = await self._try(action)
+            if died_of is not None:
+                await self._die(died_of)
+
+    def _notice_cancel(self) -> None:
+        # Asked for each time, since a cancel that arrives together with a result raises nothing (sdk-python 620).
+        if workflow.cancellation_reason() is not None:
+            self._head_for(Goal.CANCEL)
+
+    def _head_for(self, goal: Goal) -> None:
+        self._progress = decisions.headed_for(self._progress, goal)
+
+    async def _try(self, action: decisions.Action) -> Failure | None:
+        """Carry out one action. A failure that retries cannot mend is returned; progress is kept otherwise."""
+        try:
+            self._progress = await self._carry_out(action)
+        except decisions.GivenUp as given_up:
+            return given_up.failure
+        except ActivityError as error:
+            return self._what_follows(error)
+        except asyncio.CancelledError:
+            self._head_for(Goal.CANCEL)
+        return None
+
+    def _what_follows(self, error: ActivityError) -> Failure | None:
+        kind = error_type(error)
+        if is_cancelled_exception(error) or kind == CANCEL_REQUESTED:
+            self._head_for(Goal.CANCEL)
+            return None
+        if kind == JOB_OVER and isinstance(error.cause, ApplicationError):
+            raise JobOver(JobState(error.cause.details[0]))
+        if self._progress.goal is Goal.ANSWER:
+            return failure_of(error)
+        return failure_of(error).model_copy(update={"reason": Category.COMPENSATION_FAILED})
+
+    async def _carry_out(self, action: decisions.Action) -> Progress:
+        match action:
+            case decisions.MakePlan():
+                await self._plan()
+                return decisions.plan_made(self._progress)
+            case decisions.CallModel():
+                return await self._call_model(action)
+            case decisions.RunTool():
+                await self._run_tool(action)
+                return decisions.tool_done(self._progress)
+            case decisions.WriteAnswer():
+                await self._write_answer()
+                return decisions.answer_written(self._progress)
+            case decisions.Undo():
+                await self._undo(action)
+                return decisions.undone(self._progress)
+            case decisions.GiveUp():
+                raise decisions.GivenUp(action.failure)
+            case decisions.Finish():
+                raise AssertionError("the end is recorded by _finish")
+            case _:
+                assert_never(action)
+
+    async def _plan(self) -> None:
+        await workflow.execute_activity_method(
+            ModelCalls.plan,
+            JobRef(**self._ref),
+            activity_id=keys.PLAN,
+            **options.within(options.MODEL_CALL, self._remaining(keys.PLAN)),
+        )
+
+    async def _call_model(self, action: decisions.CallModel) -> Progress:
+        step = keys.model_step(action.step)
+        decided = await workflow.execute_activity_method(
+            ModelCalls.call_model,
+            ModelStep(**self._ref, step=action.step),
+            activity_id=step,
+            **options.within(options.MODEL_CALL, self._remaining(step)),
+        )
+        return decisions.model_decided(self._progress, decided.wanted)
+
+    async def _run_tool(self, action: decisions.RunTool) -> None:
+        step = keys.tool_step(action.step, action.wanted.tool)
+        await workflow.execute_activity_method(
+            ToolRuns.run_tool,
+            ToolStep(**self._ref, step=action.step, wanted=action.wanted),
+            activity_id=step,
+            summary=action.wanted.tool,
+            **options.within(options.TOOL_CALL, self._remaining(step)),
+        )
+
+    async def _write_answer(self) -> None:
+        await workflow.execute_activity_method(
+            ModelCalls.write_answer,
+            JobRef(**self._ref),
+            activity_id=keys.ANSWER,
+            **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
+        )
+
+    async def _undo(self, action: decisions.Undo) -> None:
+        tool = keys.tool_of(action.undone)
+        await workflow.execute_activity_method(
+            ToolRuns.undo_tool,
+            UndoStep(**self._ref, undone=action.undone, tool=tool),
+            activity_id=keys.undo_step(action.undone),
+            summary=f"undo {tool}",
+            **options.UNDO,
+        )
+
+    def _remaining(self, step: str) -> timedelta:
+        remaining = self._deadline_at - workflow.now()
+        if remaining <= timedelta():
+            raise decisions.GivenUp(failure(Category.DEADLINE_EXCEEDED, "the job's deadline has passed", step))
+        return remaining
+
+    async def _finish(self, state: JobState) -> JobState:
+        now = await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_outcome,
+                Finished(**self._ref, state=state),
+                activity_id="outcome",
+                **options.RECORD,
+            )
+        )
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return now.state
+
+    async def _die(self, died_of: Failure) -> None:
+        """The dead state: recorded, shown, and left by a person's word only."""
+        recorded = await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_death,
+                Death(**self._ref, generation=self._generation, failure=died_of),
+                activity_id=f"death-{self._generation + 1}",
+                **options.RECORD,
+            )
+        )
+        if recorded.state in FINAL:
+            raise JobOver(recorded.state)
+        self._generation += 1
+        self._show(JobState.DEAD, died_of)
+        await self._follow(await self._word())
+
+    async def _word(self) -> Order:
+        self._order, self._waits_for_word = None, True
+        try:
+            await workflow.wait_condition(lambda: self._order is not None)
+        except asyncio.CancelledError:
+            # Cancelled in the Temporal UI: the same as a discard, and compensated like one.
+            self._order = Order(
+                action="discard", generation=self._generation, policy_version=self._start.policy_version
+            )
+        self._waits_for_word = False
+        assert self._order is not None  # noqa: S101 - what the wait was for
+        return self._order
+
+    async def _follow(self, order: Order) -> None:
+        match order.action:
+            case "discard":
+                self._progress = decisions.discarded(self._progress)
+            case "redrive" if order is not self._start.order:
+                # A new run, so that it goes on with the current worker's code and a short history.
+                self._continue_as_new(order)
+            case "redrive":
+                await self._resume(order)
+            case _:
+                assert_never(order.action)
+
+    async def _resume(self, order: Order) -> None:
+        resumed = await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_redrive,
+                Redrive(**self._ref, generation=order.generation),
+                activity_id=f"redrive-{order.generation}",
+                **options.RECORD,
+            )
+        )
+        if resumed.state in FINAL:
+            raise JobOver(resumed.state)
+        self._deadline_at = resumed.deadline_at
+        self._order = None
+        self._show(JobState.RUNNING)
+
+    def _continue_as_new(self, order: Order | None) -> None:
+        workflow.continue_as_new(
+            self._start.model_copy(
+                update={
+                    "policy_version": order.policy_version if order else self._start.policy_version,
+                    "deadline_at": self._deadline_at,
+                    "generation": self._generation,
+                    "progress": self._progress,
+                    "order": order,
+                }
+            )
+        )
+
+    def _show(self, state: JobState, died_of: Failure | None = None) -> None:
+        pairs: list[SearchAttributePair[Any]] = [SearchAttributePair(JOB_STATE, state.value)]
+        if died_of is not None:
+            pairs.append(SearchAttributePair(DEAD_REASON, died_of.reason.value))
+            workflow.set_current_details(
+                f"dead at {died_of.step}: {died_of.reason}. Waits for a redrive or a discard."
+            )
+        else:
+            workflow.set_current_details("")
+        workflow.upsert_search_attributes([pair.key.value_set(pair.value) for pair in pairs])
+
+    @property
+    def _ref(self) -> dict[str, str]:
+        return self._start.model_dump(include={"job_id", "agent", "policy_version"})
+
+
+async def _to_its_end(record: Coroutine[Any, Any, R]) -> R:
+    """A record is finished also when the workflow is cancelled meanwhile; the loop notices the cancel after."""
+    running = asyncio.ensure_future(record)
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.cancelled():
+                raise
+    return running.result()
