@@ -17,14 +17,16 @@ from activities.model_calls import ModelCalls
 from activities.records import Records
 from activities.run_tool import ToolRuns
 from agentjobs.agents.catalogue import built_in_agents
+from agentjobs.agents.spec import AgentRegistry
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.providers.catalogue import provider_named
 from agentjobs.providers.model import ModelProvider
 from agentjobs.settings import Settings
-from agentjobs.temporal import TASK_QUEUE, connect, workflow_runner
+from agentjobs.temporal import connect, workflow_runner
 from agentjobs.tools.catalogue import built_in_tools
+from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.postgres import PostgresTracker
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
@@ -38,24 +40,33 @@ GRACE = timedelta(seconds=200)
 # A killed worker's cached workflows go to another one after this long; the default is ten seconds.
 STICKY_TIMEOUT = timedelta(seconds=2)
 
+# The SDK would hold heartbeats back for 80 % of their timeout, and a cancel with them.
+HEARTBEAT_THROTTLE = timedelta(seconds=1)
+
 POLLERS = 5
 """Long polls of each kind: more show no gain on the servers measured, and a frozen worker swallows one task
 with each poll that it has open."""
 
 
-def build_worker(client: Client, ledger: Ledger, provider: ModelProvider, settings: Settings) -> Worker:
-    """The worker over its collaborators. Tests build the same one with their own."""
+def build_worker(
+    client: Client,
+    ledger: Ledger,
+    settings: Settings,
+    *,
+    provider: ModelProvider,
+    agents: AgentRegistry,
+    tools: ToolRegistry,
+) -> Worker:
+    """The worker over its collaborators. Tests build the same one with their own agents and tools."""
     name = f"{socket.gethostname()}:{os.getpid()}"
     failpoints = Failpoints.parse(settings.failpoints)
     executor = Executor(ledger, failpoints, name)
-    agents = built_in_agents()
-    tools = built_in_tools(PostgresTracker(ledger.tickets))
     model_calls = ModelCalls(executor, provider, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
     records = Records(ledger, failpoints, name)
     return Worker(
         client,
-        task_queue=TASK_QUEUE,
+        task_queue=settings.task_queue,
         identity=name,
         workflows=[AgentJob, DeadLetterDesk],
         activities=[
@@ -75,6 +86,7 @@ def build_worker(client: Client, ledger: Ledger, provider: ModelProvider, settin
         max_cached_workflows=settings.worker_cached_workflows,
         max_concurrent_workflow_task_polls=POLLERS,
         max_concurrent_activity_task_polls=POLLERS,
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
         graceful_shutdown_timeout=GRACE,
     )
@@ -85,8 +97,15 @@ async def serve(settings: Settings) -> None:
     provider = provider_named(settings.model)
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
-        worker = build_worker(await connect(), ledger, provider, settings)
-        log.info("worker_started", model=settings.model, task_queue=TASK_QUEUE)
+        worker = build_worker(
+            await connect(),
+            ledger,
+            settings,
+            provider=provider,
+            agents=built_in_agents(),
+            tools=built_in_tools(PostgresTracker(ledger.tickets)),
+        )
+        log.info("worker_started", model=settings.model, task_queue=settings.task_queue)
         await worker.run()
     finally:
         await provider.aclose()

@@ -46,6 +46,7 @@ class Settings(BaseSettings):
     temporal_ui_url: str | None = None
     model: str = "offline"
     tracker: TrackerName = TrackerName.POSTGRES
+    task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
     log_level: str = "INFO"
 

@@ -13,7 +13,6 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from agentjobs.settings import StartError
 
-TASK_QUEUE: Final = "agentjobs"
 AGENT_JOB: Final = "AgentJob"
 DEAD_LETTER_DESK: Final = "DeadLetterDesk"
 

@@ -27,7 +27,7 @@ async def serve(settings: Settings) -> None:
     """Relay until cancelled."""
     ledger = await Ledger.open(settings.dsn, size=POOL_SIZE, application_name="agentjobs-relay")
     try:
-        delivery = Delivery(await connect(), ledger, built_in_agents())
+        delivery = Delivery(await connect(), ledger, built_in_agents(), settings.task_queue)
         relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints))
         log.info("relay_started")
         async with asyncio.TaskGroup() as tasks:

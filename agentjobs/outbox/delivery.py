@@ -22,7 +22,7 @@ from agentjobs.domain import keys
 from agentjobs.domain.states import FINAL, JobState
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import OutboxRow, Topic
-from agentjobs.temporal import AGENT, JOB_STATE, TASK_QUEUE, TENANT
+from agentjobs.temporal import AGENT, JOB_STATE, TENANT
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
 
@@ -37,8 +37,9 @@ class NotYet(Exception):
 class Delivery:
     """Tells Temporal what rows ask for."""
 
-    def __init__(self, client: Client, ledger: Ledger, agents: AgentRegistry) -> None:
+    def __init__(self, client: Client, ledger: Ledger, agents: AgentRegistry, task_queue: str) -> None:
         self._client = client
+        self._task_queue = task_queue
         self._ledger = ledger
         self._agents = agents
 
@@ -77,7 +78,7 @@ class Delivery:
                     order=order,
                 ),
                 id=keys.workflow_id(row.job_id),
-                task_queue=TASK_QUEUE,
+                task_queue=self._task_queue,
                 id_reuse_policy=reuse,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 search_attributes=_search_attributes(row),
@@ -141,7 +142,7 @@ class Delivery:
             DeadLetterDesk.run,
             DeskStart(tenant=row.tenant),
             id=keys.desk_id(row.tenant),
-            task_queue=TASK_QUEUE,
+            task_queue=self._task_queue,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             start_signal="job_died",
             start_signal_args=[notice],

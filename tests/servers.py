@@ -1,0 +1,51 @@
+"""Temporal servers for tests, from their wheels: nothing is downloaded at run time."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.testing import WorkflowEnvironment
+
+from agentjobs.temporal import DATA_CONVERTER, SEARCH_ATTRIBUTES
+
+_PROGRAMS = Path(sys.executable).parent
+
+
+@asynccontextmanager
+async def real_temporal() -> AsyncIterator[WorkflowEnvironment]:
+    """The development server, in memory."""
+    environment = await WorkflowEnvironment.start_local(
+        data_converter=DATA_CONVERTER,
+        search_attributes=SEARCH_ATTRIBUTES,
+        dev_server_existing_path=str(_PROGRAMS / "temporal"),
+        dev_server_log_level="error",
+        dev_server_extra_args=[
+            "--dynamic-config-value",
+            "history.transferProcessorMaxPollRPS=1000",
+            "--dynamic-config-value",
+            "history.timerProcessorMaxPollRPS=1000",
+        ],
+    )
+    async with environment:
+        yield environment
+
+
+@asynccontextmanager
+async def time_skipping_server() -> AsyncIterator[WorkflowEnvironment]:
+    """The time-skipping test server. It knows a search attribute only after it was registered."""
+    environment = await WorkflowEnvironment.start_time_skipping(
+        data_converter=DATA_CONVERTER, test_server_existing_path=str(_PROGRAMS / "temporal-test-server")
+    )
+    async with environment:
+        await environment.client.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(
+                namespace="default",
+                search_attributes={
+                    key.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for key in SEARCH_ATTRIBUTES
+                },
+            )
+        )
+        yield environment

@@ -1,0 +1,240 @@
+"""A job's course, on a real Temporal server and a real ledger."""
+
+from agentjobs.domain.failures import Category, PermanentError, RetryableError
+from agentjobs.domain.job import Budget
+from agentjobs.domain.states import JobState
+from tests.fakes import ScriptedProvider, create_ticket
+from tests.world import World
+
+
+async def test_a_request_becomes_one_ticket_and_an_answer(world: World) -> None:
+    job_id = await world.submit()
+
+    async with world.running():
+        job = await world.until(job_id)
+
+    assert job.state is JobState.SUCCEEDED
+    assert job.result is not None
+    assert job.result["answer"] == "Thank you."
+    assert [effect["tool"] for effect in job.result["effects"]] == ["create_ticket"]
+    assert await world.ticket_count() == 1
+
+
+async def test_steps_have_the_logical_keys_of_the_contract(world: World) -> None:
+    job_id = await world.submit()
+
+    async with world.running():
+        await world.until(job_id)
+
+    effects = await world.ledger.jobs.effects(job_id)
+    prefix = f"agent-job-{job_id}/"
+    assert [effect.key for effect in effects] == [
+        prefix + step for step in ("plan", "step-1.model", "step-1.create_ticket", "step-2.model", "answer")
+    ]
+
+
+async def test_every_call_is_accounted_for(world: World) -> None:
+    job_id = await world.submit()
+
+    async with world.running():
+        job = await world.until(job_id)
+
+    assert (job.usage.tokens_in, job.usage.tokens_out) == (40, 20)  # plan, two steps, answer
+    assert job.tokens_reserved == 0
+
+
+async def test_a_transient_failure_is_retried_and_recorded(world: World) -> None:
+    busy = RetryableError(Category.RATE_LIMITED, "busy", retry_after_seconds=0.05)
+    job_id = await world.submit()
+
+    async with world.running(ScriptedProvider(errors=(busy,))):
+        job = await world.until(job_id)
+
+    attempts = await world.ledger.jobs.attempts(job_id)
+    assert job.state is JobState.SUCCEEDED
+    assert [(a.step, a.outcome, a.category) for a in attempts[:2]] == [
+        ("plan", "failed", "rate_limited"),
+        ("plan", "succeeded", None),
+    ]
+
+
+async def test_a_waiting_job_says_so(world: World) -> None:
+    busy = RetryableError(Category.UNAVAILABLE, "the model is away", retry_after_seconds=600)
+    job_id = await world.submit()
+
+    async with world.running(ScriptedProvider(errors=(busy,))):
+        job = await world.until(job_id, JobState.RETRY_WAIT)
+        await world.workflow(job_id).terminate()
+
+    assert job.failure is not None
+    assert (job.failure.category, job.failure.message) == (Category.UNAVAILABLE, "the model is away")
+    assert job.next_attempt_at is not None
+    assert 599 < (job.next_attempt_at - job.updated_at).total_seconds() < 661
+
+
+async def test_a_permanent_failure_is_tried_once_and_alerted(world: World) -> None:
+    refused = PermanentError(Category.CONTENT_REFUSED, "the model refused the request")
+    provider = ScriptedProvider(errors=(refused,))
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        job = await world.until(job_id, JobState.DEAD)
+        letter = await world.until_alerted(job_id)
+
+    assert provider.calls == ["plan"]
+    assert job.failure is not None
+    assert job.failure.reason is Category.CONTENT_REFUSED
+    assert (letter.generation, letter.reason, letter.step) == (1, "content_refused", "plan")
+
+
+async def test_a_tool_that_the_agent_has_not_is_refused_before_anything_happens(world: World) -> None:
+    job_id = await world.submit()
+    stray = create_ticket().model_copy(update={"tool": "finalize_job"})
+
+    async with world.running(ScriptedProvider(steps=(stray,))):
+        job = await world.until(job_id)
+
+    assert job.failure is not None
+    assert job.failure.reason is Category.UNKNOWN_TOOL
+    assert await world.ticket_count() == 0
+
+
+async def test_an_endless_tool_loop_ends_at_the_step_limit(world: World) -> None:
+    job_id = await world.submit()
+
+    async with world.running(ScriptedProvider(steps=(create_ticket(),) * 50)):
+        job = await world.until(job_id)
+
+    assert job.failure is not None
+    assert job.failure.reason is Category.BUDGET_EXCEEDED
+    assert await world.ticket_count() == 6
+
+
+async def test_a_job_without_money_left_makes_no_further_call(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit(budget=Budget(tokens=16_020))  # a call reserves 16,000 and costs 15
+
+    async with world.running(provider):
+        job = await world.until(job_id)
+
+    assert job.failure is not None
+    assert job.failure.reason is Category.BUDGET_EXCEEDED
+    assert provider.calls == ["plan", "step"]
+
+
+async def test_a_redrive_does_only_what_is_missing(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit(user="bob")  # bob has no grant
+
+    async with world.running(provider):
+        dead = await world.until(job_id, JobState.DEAD)
+        called_before = list(provider.calls)
+        await world.grant("bob")
+        await world.order("redrive", job_id)
+        job = await world.until(job_id, JobState.SUCCEEDED)
+
+    assert dead.failure is not None
+    assert dead.failure.reason is Category.ACCESS_DENIED
+    assert called_before == ["plan", "step"]
+    assert provider.calls == ["plan", "step", "step", "answer"]  # what was paid for is not paid again
+    assert job.generation == 1
+    assert await world.ticket_count() == 1
+
+
+async def test_a_second_death_is_the_second_generation_of_the_same_letter(world: World) -> None:
+    job_id = await world.submit(user="bob")
+
+    async with world.running():
+        await world.until(job_id, JobState.DEAD)
+        await world.order("redrive", job_id)
+        letter = await world.until_alerted(job_id, generation=2)
+
+    assert letter.generation == 2
+    assert letter.state == "open"
+
+
+async def test_a_discard_undoes_what_was_done_and_ends_the_job(world: World) -> None:
+    two = (create_ticket(), create_ticket(subject="Second"))
+    refused = PermanentError(Category.CONTENT_REFUSED, "no")
+    provider = ScriptedProvider(steps=two)
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        provider.fail_at("answer", refused)
+        await world.until(job_id, JobState.DEAD)
+        await world.order("discard", job_id)
+        job = await world.until(job_id, JobState.DISCARDED)
+
+    assert job.result is not None
+    assert [effect["state"] for effect in job.result["effects"]] == ["undone", "undone"]
+    undone = [e.step for e in await world.ledger.jobs.effects(job_id) if e.step.startswith("undo.")]
+    assert undone == ["undo.step-2.create_ticket", "undo.step-1.create_ticket"]
+    assert await world.open_ticket_count() == 0
+
+
+async def test_a_cancel_stops_the_job_and_undoes_its_ticket(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        provider.hold_at("answer")
+        await provider.reached("answer")
+        await world.cancel(job_id)
+        job = await world.until(job_id)
+
+    assert job.state is JobState.CANCELLED
+    assert job.result is not None
+    assert [effect["state"] for effect in job.result["effects"]] == ["undone"]
+    assert await world.open_ticket_count() == 0
+
+
+async def test_a_job_cancelled_before_its_start_never_runs(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit()
+    await world.cancel(job_id)
+
+    async with world.running(provider):
+        other = await world.submit()
+        await world.until(other)
+
+    assert (await world.job(job_id)).state is JobState.CANCELLED
+    assert len(provider.calls) == 4  # the other job's
+
+
+async def test_a_cancel_in_the_temporal_ui_counts_like_one_through_the_api(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        provider.hold_at("answer")
+        await provider.reached("answer")
+        await world.workflow(job_id).cancel()
+        job = await world.until(job_id)
+
+    assert job.state is JobState.CANCELLED
+
+
+async def test_a_dead_job_cancelled_in_the_temporal_ui_is_discarded(world: World) -> None:
+    job_id = await world.submit(user="bob")
+
+    async with world.running():
+        await world.until(job_id, JobState.DEAD)
+        await world.workflow(job_id).cancel()
+        job = await world.until(job_id, JobState.DISCARDED)
+
+    assert job.finalized_at is not None
+
+
+async def test_a_terminated_job_can_still_be_redriven_without_repeating_anything(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit(user="bob")
+
+    async with world.running(provider):
+        await world.until(job_id, JobState.DEAD)
+        await world.workflow(job_id).terminate()
+        await world.grant("bob")
+        await world.order("redrive", job_id)
+        await world.until(job_id, JobState.SUCCEEDED)
+
+    assert provider.calls == ["plan", "step", "step", "answer"]
+    assert await world.ticket_count() == 1
