@@ -2,18 +2,18 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from itertools import count
 
 import asyncpg
 import pytest
 from temporalio.client import Client
-from temporalio.testing import WorkflowEnvironment
 
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.migrate import migrate
 from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
-from tests.servers import real_temporal, time_skipping_server
+from tests.servers import real_temporal, skipping_real_temporal, time_skipping_server
 from tests.world import World
 
 _TEMPLATE = "agentjobs_template"
@@ -67,9 +67,16 @@ async def temporal() -> AsyncIterator[Client]:
 
 
 @pytest.fixture(scope="session")
-async def skipping() -> AsyncIterator[WorkflowEnvironment]:
-    """The time-skipping test server."""
+async def skipping_server() -> AsyncIterator[WorkflowEnvironment]:
+    """The test server: one clock for all workflows, moved forward when it is told to."""
     async with time_skipping_server() as environment:
+        yield environment
+
+
+@pytest.fixture(scope="session")
+async def skipping_real_server() -> AsyncIterator[WorkflowEnvironment]:
+    """The real server's own time skipping: a clock for each workflow, ahead whenever it only waits."""
+    async with skipping_real_temporal() as environment:
         yield environment
 
 
@@ -80,6 +87,14 @@ async def world(ledger: Ledger, temporal: Client) -> World:
 
 
 @pytest.fixture
-async def skipping_world(ledger: Ledger, skipping: WorkflowEnvironment) -> World:
-    """The same in the time-skipping environment."""
-    return await World.made(ledger, skipping.client)
+async def skipping_world(ledger: Ledger, skipping_server: WorkflowEnvironment) -> World:
+    """A world on the test server. Its clock runs away from the ledger's: give jobs long deadlines."""
+    world = await World.made(ledger, skipping_server.client)
+    world.between = lambda: skipping_server.sleep(timedelta(minutes=5))
+    return world
+
+
+@pytest.fixture
+async def skipping_real_world(ledger: Ledger, skipping_real_server: WorkflowEnvironment) -> World:
+    """A world on the real server with time skipping: each job starts at the true time."""
+    return await World.made(ledger, skipping_real_server.client)

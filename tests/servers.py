@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
@@ -14,22 +15,29 @@ from agentjobs.temporal import DATA_CONVERTER, SEARCH_ATTRIBUTES
 _PROGRAMS = Path(sys.executable).parent
 
 
+def _development_server(*settings: str) -> dict[str, Any]:
+    return {
+        "data_converter": DATA_CONVERTER,
+        "search_attributes": SEARCH_ATTRIBUTES,
+        "dev_server_existing_path": str(_PROGRAMS / "temporal"),
+        "dev_server_log_level": "error",
+        "dev_server_extra_args": [word for one in settings for word in ("--dynamic-config-value", one)],
+    }
+
+
 @asynccontextmanager
 async def real_temporal() -> AsyncIterator[WorkflowEnvironment]:
     """The development server, in memory."""
-    environment = await WorkflowEnvironment.start_local(
-        data_converter=DATA_CONVERTER,
-        search_attributes=SEARCH_ATTRIBUTES,
-        dev_server_existing_path=str(_PROGRAMS / "temporal"),
-        dev_server_log_level="error",
-        dev_server_extra_args=[
-            "--dynamic-config-value",
-            "history.transferProcessorMaxPollRPS=1000",
-            "--dynamic-config-value",
-            "history.timerProcessorMaxPollRPS=1000",
-        ],
-    )
-    async with environment:
+    fast = ("history.transferProcessorMaxPollRPS=1000", "history.timerProcessorMaxPollRPS=1000")
+    async with await WorkflowEnvironment.start_local(**_development_server(*fast)) as environment:
+        yield environment
+
+
+@asynccontextmanager
+async def skipping_real_temporal() -> AsyncIterator[WorkflowEnvironment]:
+    """The development server with its own time skipping."""
+    options = _development_server("frontend.WorkflowTimeSkippingEnabled=true")
+    async with await WorkflowEnvironment.start_time_skipping_v2(**options) as environment:
         yield environment
 
 

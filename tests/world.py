@@ -38,7 +38,14 @@ PATIENCE_SECONDS = 60
 OVER = (JobState.SUCCEEDED, JobState.CANCELLED, JobState.DISCARDED, JobState.DEAD)
 
 
-async def eventually(look: Callable[[], Awaitable[T | None]], what: str) -> T:
+async def a_moment() -> None:
+    """Between two looks."""
+    await asyncio.sleep(0.02)
+
+
+async def eventually(
+    look: Callable[[], Awaitable[T | None]], what: str, between: Callable[[], Awaitable[None]] = a_moment
+) -> T:
     """Look again and again until there is something; fail with `what` when patience ends."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -46,7 +53,7 @@ async def eventually(look: Callable[[], Awaitable[T | None]], what: str) -> T:
                 found = await look()
                 if found:
                     return found
-                await asyncio.sleep(0.02)
+                await between()
     except TimeoutError:
         raise AssertionError(f"waited in vain for {what}") from None
 
@@ -60,6 +67,8 @@ class World:
     tenant: str
     agents: AgentRegistry = field(default_factory=built_in_agents)
     failpoints: str = ""
+    between: Callable[[], Awaitable[None]] = a_moment
+    """What happens between two looks: on the test server, time is skipped."""
 
     @classmethod
     async def made(cls, ledger: Ledger, client: Client) -> "World":
@@ -112,7 +121,7 @@ class World:
             record = await self.job(job_id)
             return record if record.state in (states or OVER) else None
 
-        return await eventually(look, f"job {job_id} to be in {[*states] or 'an end state'}")
+        return await eventually(look, f"job {job_id} to be in {[*states] or 'an end state'}", self.between)
 
     async def until_alerted(self, job_id: str, generation: int = 1) -> DeadLetterRecord:
         """The job's dead letter of this generation, once somebody was told."""
@@ -122,7 +131,7 @@ class World:
             told = letter is not None and letter.generation == generation and letter.alerted_at is not None
             return letter if told else None
 
-        return await eventually(look, f"an alert for job {job_id}, generation {generation}")
+        return await eventually(look, f"an alert for job {job_id}, generation {generation}", self.between)
 
     async def order(self, action: Action, job_id: str, policy: str = "original") -> None:
         """A reviewer's word on a dead job."""

@@ -1,15 +1,22 @@
 """What a failed activity means for the job. Only here are Temporal's error classes read."""
 
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
 
 from agentjobs.domain.failures import Category, Failure, failure
+
+# The server gave up although the activity would have gone on.
+_GAVE_UP = {
+    RetryState.TIMEOUT: Category.DEADLINE_EXCEEDED,
+    RetryState.MAXIMUM_ATTEMPTS_REACHED: Category.RETRIES_EXHAUSTED,
+}
 
 
 def failure_of(error: ActivityError) -> Failure:
     """The job's failure: as the activity judged it, or, when it never reported back, by the timeout."""
     match error.cause:
         case ApplicationError() as cause if cause.details:
-            return Failure.model_validate(cause.details[0])
+            judged = Failure.model_validate(cause.details[0])
+            return judged.model_copy(update={"reason": _GAVE_UP.get(error.retry_state, judged.reason)})
         case ApplicationError() as cause:
             return failure(Category.BUG, f"the worker could not run the step ({cause.type})", error.activity_id)
         case TimeoutError() as cause:
