@@ -8,6 +8,7 @@ from itertools import count
 import asyncpg
 import pytest
 from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
 
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.migrate import migrate

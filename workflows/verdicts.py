@@ -5,7 +5,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, RetryState, T
 from agentjobs.domain.failures import Category, Failure, failure
 
 # The server gave up although the activity would have gone on.
-_GAVE_UP = {
+_GAVE_UP: dict[RetryState | None, Category] = {
     RetryState.TIMEOUT: Category.DEADLINE_EXCEEDED,
     RetryState.MAXIMUM_ATTEMPTS_REACHED: Category.RETRIES_EXHAUSTED,
 }
