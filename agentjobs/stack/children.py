@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Self
@@ -14,6 +14,7 @@ import psutil
 
 from agentjobs.stack.errors import ChildFailedError
 
+FAILPOINTS = "AGENTJOBS_FAILPOINTS"
 LAUNCHER = Path(__file__).with_name("launcher.py")
 Probe = Callable[["Child"], Awaitable[bool]]
 
@@ -47,6 +48,11 @@ class ChildSpec:
     grace_seconds: float = 10.0
     start_seconds: float = 60.0
     start_attempts: int = 3
+
+    def after_a_crash(self) -> "ChildSpec":
+        """The successor's: without failpoints, for a failpoint that has killed once must not kill again."""
+        kept = {name: value for name, value in self.environment.items() if name != FAILPOINTS}
+        return replace(self, environment=kept)
 
 
 class Child:

@@ -136,6 +136,7 @@ class Keeper:
             pause = backoff.after(self.child.age_seconds)
             self._log.warning("child_exited", pid=self.child.pid, code=code, restart_seconds=pause)
             await asyncio.sleep(pause)
+            self.spec = self.spec.after_a_crash()
             await self._again()
 
     async def _again(self) -> None:

@@ -6,10 +6,8 @@ from signal import Signals
 
 from agentjobs.stack.children import ChildSpec, Probe
 from agentjobs.stack.options import StackOptions
-from agentjobs.stack.probes import alive_for, http_answer
+from agentjobs.stack.probes import http_answer, log_line
 
-# A bad setting ends a relay or worker before this; the API needs about as long to answer, so nobody waits for it.
-SETTLED_SECONDS = 1.0
 # A worker may finish the activities it holds; what it cannot finish is tried again by the next one.
 WORKER_GRACE_SECONDS = 15.0
 
@@ -18,9 +16,9 @@ def agentjobs_programs(options: StackOptions, environment: Mapping[str, str]) ->
     """Every program of the stack, in the order of stack.json."""
     return [
         _program("api", "agentjobs.api", environment, http_answer(f"{options.api_url}/readyz")),
-        _program("relay", "agentjobs.outbox", environment, alive_for(SETTLED_SECONDS)),
+        _program("relay", "agentjobs.outbox", environment, log_line("relay_started")),
         *(
-            _program(f"worker-{number}", "worker", environment, alive_for(SETTLED_SECONDS))
+            _program(f"worker-{number}", "worker", environment, log_line("worker_started"))
             for number in range(1, options.workers + 1)
         ),
     ]

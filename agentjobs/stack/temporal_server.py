@@ -10,8 +10,6 @@ from agentjobs.stack.errors import InstallationError
 from agentjobs.stack.ports import LOOPBACK
 from agentjobs.stack.probes import http_answer
 
-SEARCH_ATTRIBUTES = ("JobState", "Tenant", "Agent", "DeadReason")
-
 # Every setting of the server, with its reason. Values are JSON.
 DYNAMIC_CONFIG = {
     # By default each workflow task waits for a 50 ms tick: one job takes 200 ms instead of 47.
@@ -40,7 +38,7 @@ def temporal_server(
     port: int,
     ui_port: int,
     environment: Mapping[str, str],
-    search_attributes: tuple[str, ...] = SEARCH_ATTRIBUTES,
+    search_attributes: tuple[str, ...],
 ) -> ChildSpec:
     """The server on these two ports; its internal services take free ports on 127.0.0.1 by themselves."""
     binary = Path(sys.executable).with_name("temporal")

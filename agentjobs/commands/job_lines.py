@@ -1,0 +1,163 @@
+"""A job in words: as facts, as a row, as one line for a change."""
+
+from datetime import datetime
+from typing import Final
+
+from agentjobs.commands.answers import Attempt, Budget, DoneEffect, Failure, Job, Usage
+from agentjobs.commands.render import Screen
+from agentjobs.commands.words import counted, length_of, shortened, time_of
+from agentjobs.domain.states import JobState
+
+RECEIPT_LIMIT: Final = 200
+JOB_COLUMNS: Final = ("ID", "STATE", "AGENT", "STEP", "ATTEMPT", "CREATED", "FAILURE")
+ATTEMPT_COLUMNS: Final = (
+    "STEP",
+    "ATTEMPT",
+    "OUTCOME",
+    "STARTED",
+    "TOOK",
+    "WAIT",
+    "MODEL",
+    "TOKENS",
+    "USD",
+    "MESSAGE",
+)
+
+
+def job_row(job: Job, screen: Screen) -> list[object]:
+    """One line of `list`."""
+    return [
+        job.id,
+        job.state,
+        job.agent,
+        job.step,
+        job.attempt or None,
+        screen.moment(job.created_at),
+        failure_words(job.failure),
+    ]
+
+
+def attempt_row(attempt: Attempt, screen: Screen) -> list[object]:
+    """One line of `attempts`."""
+    message = ": ".join(filter(None, (attempt.category, attempt.message)))
+    tokens = (attempt.tokens_in or 0) + (attempt.tokens_out or 0)
+    return [
+        attempt.step,
+        attempt.attempt,
+        attempt.outcome,
+        screen.moment(attempt.started_at),
+        _took(attempt),
+        None if attempt.wait_seconds is None else f"{attempt.wait_seconds:.1f}s",
+        attempt.model,
+        tokens or None,
+        attempt.usd,
+        message,
+    ]
+
+
+def job_facts(job: Job, now: datetime) -> list[tuple[str, object]]:
+    """All that `status` shows."""
+    return [
+        ("id", job.id),
+        ("state", job.state),
+        ("agent", job.agent),
+        ("step", job.step),
+        ("attempt", job.attempt or None),
+        ("next attempt", _ahead(job.next_attempt_at, now)),
+        ("failure", failure_words(job.failure)),
+        ("redriven", counted(job.generation, "time") if job.generation else None),
+        ("cancel asked", _time(job.cancel_requested_at)),
+        ("used", _usage_words(job.usage)),
+        ("budget", _budget_words(job.budget)),
+        ("deadline", _time(job.deadline_at)),
+        ("created", _time(job.created_at)),
+        ("started", _time(job.started_at)),
+        ("updated", _time(job.updated_at)),
+        ("ended", _time(job.finalized_at)),
+        *_result_facts(job),
+        ("Temporal UI", job.links.get("temporal_ui")),
+        *_next_facts(job),
+    ]
+
+
+def outcome_facts(job: Job) -> list[tuple[str, object]]:
+    """What a job came to: the end of `watch` and of `submit --wait`."""
+    return [("failure", failure_words(job.failure)), *_result_facts(job), *_next_facts(job)]
+
+
+def change_line(job: Job, now: datetime) -> str:
+    """One line for one change."""
+    parts = [
+        time_of(job.updated_at or now),
+        job.state,
+        job.step,
+        f"attempt {job.attempt}" if job.attempt and not job.has_ended else None,
+        failure_words(job.failure),
+        f"next attempt {ahead}" if (ahead := _ahead(job.next_attempt_at, now)) else None,
+        "cancel asked" if job.cancel_requested_at and not job.has_ended else None,
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def live_line(job: Job, now: datetime) -> str:
+    """What a terminal shows below the changes, every second anew."""
+    if job.next_attempt_at is not None:
+        left = length_of((job.next_attempt_at - now).total_seconds())
+        return f"{job.state}: next attempt in {left}"
+    since = job.started_at or job.created_at
+    age = f" for {length_of((now - since).total_seconds())}" if since else ""
+    return f"{job.state}{age}"
+
+
+def failure_words(failure: Failure | None) -> str | None:
+    """Why, in one line."""
+    if failure is None:
+        return None
+    why = failure.reason or failure.category
+    cause = f" ({failure.category})" if why != failure.category else ""
+    return f"{why}{cause}: {failure.message}" if failure.message else f"{why}{cause}"
+
+
+def _result_facts(job: Job) -> list[tuple[str, object]]:
+    if job.result is None:
+        return []
+    effects = "\n".join(map(_effect_words, job.result.effects))
+    return [("answer", job.result.answer), ("effects", effects)]
+
+
+def _next_facts(job: Job) -> list[tuple[str, object]]:
+    if job.state != JobState.DEAD:
+        return []
+    return [("what now", f"`python starter.py dead show {job.id}`, then `dead redrive` or `dead discard`")]
+
+
+def _effect_words(effect: DoneEffect) -> str:
+    receipt = "" if effect.receipt is None else shortened(str(effect.receipt), RECEIPT_LIMIT)
+    return "  ".join(filter(None, (effect.step, effect.state, receipt)))
+
+
+def _usage_words(usage: Usage | None) -> str | None:
+    if usage is None or not (usage.tokens_in or usage.tokens_out):
+        return None
+    return f"{usage.tokens_in} tokens in, {usage.tokens_out} out, {usage.usd or 0} USD"
+
+
+def _budget_words(budget: Budget | None) -> str | None:
+    if budget is None:
+        return None
+    tokens = None if budget.tokens is None else counted(budget.tokens, "token")
+    return ", ".join(filter(None, (tokens, budget.usd and f"{budget.usd} USD")))
+
+
+def _took(attempt: Attempt) -> str | None:
+    if attempt.started_at is None or attempt.finished_at is None:
+        return None
+    return f"{(attempt.finished_at - attempt.started_at).total_seconds():.1f}s"
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else time_of(moment)
+
+
+def _ahead(moment: datetime | None, now: datetime) -> str | None:
+    return None if moment is None else f"{time_of(moment)} (in {length_of((moment - now).total_seconds())})"
