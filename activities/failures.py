@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
 import structlog
 from pydantic import ValidationError
 from temporalio import activity
@@ -37,8 +36,8 @@ def as_known(error: Exception) -> JobError:
     """
     if isinstance(error, JobError):
         return error
-    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
-        return as_job_error(error)
+    if (of_ledger := as_job_error(error)) is not None:
+        return of_ledger
     if isinstance(error, ValidationError):
         return PermanentError(Category.BAD_OUTPUT, "a value did not have its declared form")
     log.error("unforeseen_error", error_type=type(error).__name__, activity=activity.info().activity_type)

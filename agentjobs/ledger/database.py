@@ -93,8 +93,13 @@ def facts_of(error: BaseException) -> Facts:
     return Facts()
 
 
-def as_job_error(error: Exception) -> JobError:
-    """A failure of the ledger itself. The database's own text may quote values, so only its kind is told."""
+def as_job_error(error: Exception) -> JobError | None:
+    """A failure of the ledger itself, or None for any other exception.
+
+    The database's own text may quote values, so only the failure's kind is told.
+    """
+    if not isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
+        return None
     category = classify(facts_of(error))
     message = f"the ledger could not take a statement ({type(error).__name__})"
     return RetryableError(category, message) if category in RETRYABLE else PermanentError(category, message)

@@ -1,0 +1,49 @@
+# Everything happens inside the checkout: .venv (packages, from requirements.lock) and .agentjobs (the dev stack's data).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo dev test check format lock record-histories clean
+
+help: ## What there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
+
+setup: $(READY) ## The packages, into .venv
+
+# By hash, so that what is installed is what was tested.
+$(READY): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "agentjobs needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+demo: $(READY) ## Real requests to their tickets, with a crash and a death on the way
+	@$(BIN)/python starter.py demo
+
+dev: $(READY) ## The whole stack, until Ctrl-C
+	@$(BIN)/python starter.py dev
+
+test: $(READY) ## All tests; TESTS=path and PYTEST=options narrow them
+	$(BIN)/python -m pytest $(PYTEST) $(TESTS)
+
+check: $(READY) ## Lint, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## Pin what pyproject.toml asks for, with hashes (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
+
+record-histories: $(READY) ## Record the workflow histories that the replay tests use
+	$(BIN)/python -m tests.replay.record $$($(BIN)/python -c 'import agentjobs; print(agentjobs.__version__)')
+
+clean: ## Remove what make made, the dev stack's data too
+	rm -rf $(VENV) .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
