@@ -4,6 +4,7 @@ import typer
 
 from agentjobs.commands import dead, dev, grants, jobs, keys, submit
 from agentjobs.commands.ending import Commands
+from agentjobs.demo import command as demo
 
 app = typer.Typer(
     cls=Commands,
@@ -12,7 +13,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (dev, submit, jobs):
+for commands in (dev, demo, submit, jobs):
     app.add_typer(commands.app)
 app.add_typer(dead.app, name="dead")
 app.add_typer(keys.app, name="keys")

@@ -135,7 +135,7 @@ class Executor:
             await self._ledger.effects.complete(
                 intent, attempt_id, result, undone_key=undone_key, connection=connection
             )
-        await self._failpoints.reach("effect.after_complete")
+        await self._failpoints.reach("tool.after_commit")
         return result
 
     async def _call_then_complete(

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 from temporalio import activity
 
-
 BEATS_PER_TIMEOUT = 5
 """Often enough that a cancel, which travels on the answer to a heartbeat, reaches a call within seconds."""
 

@@ -8,7 +8,7 @@ from agentjobs.commands.answers import DeadLetter, Report, ReportRow
 from agentjobs.commands.render import Screen
 from agentjobs.commands.words import time_of
 
-DEAD_COLUMNS: Final = ("ID", "STATE", "REASON", "STEP", "AGENT", "DIED", "MESSAGE")
+DEAD_COLUMNS: Final = ("ID", "STATE", "REASON", "DIED", "STEP", "AGENT", "MESSAGE")
 REPORT_COLUMNS: Final = ("REASON", "OPEN", "", "AGENT", "VERSION", "OLDEST")
 BAR_WIDTH: Final = 20
 
@@ -19,9 +19,9 @@ def dead_row(letter: DeadLetter, screen: Screen) -> list[object]:
         letter.id,
         letter.state,
         letter.reason,
+        screen.moment(letter.died_at),
         letter.step,
         letter.agent,
-        screen.moment(letter.died_at),
         letter.message,
     ]
 

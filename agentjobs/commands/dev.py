@@ -1,6 +1,5 @@
 """The command `dev`: the whole stack on this machine, until Ctrl-C."""
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +26,8 @@ def dev(
 ) -> None:
     """Run PostgreSQL, Temporal, the API, the relay and workers here. Ctrl-C stops all of it."""
     # Imported here: the other commands need none of it and start in a third of the time.
+    import asyncio
+
     from agentjobs.commands.dev_tenant import prepare_dev_tenant
     from agentjobs.logs import configure_logging
     from agentjobs.stack.options import StackOptions

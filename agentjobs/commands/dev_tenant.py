@@ -1,4 +1,4 @@
-"""The dev stack's database: at this version's schema, with one tenant, its keys and the grant that its agent needs."""
+"""The dev stack's database: at this version's schema, with one tenant, its keys and its agent's grant."""
 
 from agentjobs.ledger.database import Database, connect
 from agentjobs.ledger.identity import Identity, Role

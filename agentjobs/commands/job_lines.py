@@ -9,7 +9,7 @@ from agentjobs.commands.words import counted, length_of, shortened, time_of
 from agentjobs.domain.states import JobState
 
 RECEIPT_LIMIT: Final = 200
-JOB_COLUMNS: Final = ("ID", "STATE", "AGENT", "STEP", "ATTEMPT", "CREATED", "FAILURE")
+JOB_COLUMNS: Final = ("ID", "STATE", "CREATED", "STEP", "ATTEMPT", "AGENT", "FAILURE")
 ATTEMPT_COLUMNS: Final = (
     "STEP",
     "ATTEMPT",
@@ -29,10 +29,10 @@ def job_row(job: Job, screen: Screen) -> list[object]:
     return [
         job.id,
         job.state,
-        job.agent,
+        screen.moment(job.created_at),
         job.step,
         job.attempt or None,
-        screen.moment(job.created_at),
+        job.agent,
         failure_words(job.failure),
     ]
 

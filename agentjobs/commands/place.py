@@ -39,7 +39,7 @@ class Place:
 class StackFile(BaseModel):
     """The part of stack.json that a client needs."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     api: Filled
     api_key: Filled

@@ -18,7 +18,7 @@ LONGEST_TEXT_BYTES: Final = 8 * 1024 * 1024
 class Written(BaseModel):
     """What one line of a file may say."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     text: str
     key: Annotated[str, Field(min_length=1)] | None = None
@@ -47,12 +47,11 @@ def text_of(argument: str) -> str:
     return argument
 
 
-def lines_of(path: str) -> Iterator[Line]:
+@contextmanager
+def lines_of(path: str) -> Iterator[Iterator[Line]]:
     """The requests of a file, `-` for standard input. Blank lines count but are passed over."""
     with _opened(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            if raw.strip():
-                yield _line(number, raw)
+        yield (_line(number, raw) for number, raw in enumerate(_raw_lines(stream, path), start=1) if raw.strip())
 
 
 def check_key(key: str) -> None:
@@ -79,6 +78,13 @@ def _told(error: ValidationError) -> str:
         ": ".join((*map(str, problem["loc"]), problem["msg"]))
         for problem in error.errors(include_url=False, include_input=False, include_context=False)
     )
+
+
+def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    try:
+        yield from stream
+    except OSError as error:
+        raise WrongUsage(f"cannot read {name}: {_why(error)}") from None
 
 
 @contextmanager

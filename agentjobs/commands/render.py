@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Final
 
 from pydantic import JsonValue
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +21,13 @@ from agentjobs.commands.words import length_of, lines, one_line, time_of
 from agentjobs.domain.states import JobState
 
 NOTHING: Final = "-"
+GAP: Final = 2
+WHOLE_COLUMNS: Final = 2
+"""The first columns, an id to copy and a state, are never cut."""
+
+NARROW: Final = 10
+"""Below this a cut text says nothing."""
+
 STYLES: Final[Mapping[str, str]] = {
     JobState.PENDING: "cyan",
     JobState.RUNNING: "blue",
@@ -99,12 +105,12 @@ class Screen:
         return length_of((self._now() - moment).total_seconds())
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-        """Rows under a header; the first column, an id to copy, is never cut. No rows: `empty`, said beside."""
+        """Rows under a header; cut to fit only on a terminal. No rows: `empty`, said beside."""
         cells = [[cell_text(value) for value in row] for row in rows]
         if not cells:
             self.tell(empty)
         elif self.out.is_terminal:
-            self.out.print(_fitted(columns, cells))
+            self.out.print(_fitted(columns, cells, self.out.width))
         else:
             for row in _aligned([list(columns), *cells]):
                 self.line(row)
@@ -131,13 +137,24 @@ def styled(text: str) -> Text:
     return Text(text, style=STYLES.get(text, ""))
 
 
-def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, no_wrap=number == 0, min_width=3)
+def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> Table:
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
+    chosen = _chosen(columns, cells, room)
+    for number in chosen:
+        table.add_column(columns[number], no_wrap=number < WHOLE_COLUMNS)
     for row in cells:
-        table.add_row(*(_cut(cell) for cell in row))
+        table.add_row(*(_cut(row[number]) for number in chosen))
     return table
+
+
+def _chosen(columns: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The columns to show. Empty ones go; where there is no room, those before the last, which says why."""
+    widths = _widths([columns, *cells])
+    needed = [width if number < WHOLE_COLUMNS else min(width, NARROW) for number, width in enumerate(widths)]
+    chosen = [number for number in range(len(columns)) if any(row[number] != NOTHING for row in cells)]
+    while len(chosen) > WHOLE_COLUMNS and sum(needed[number] + GAP for number in chosen) - GAP > room:
+        del chosen[-2]
+    return chosen
 
 
 def _cut(cell: str) -> Text:
@@ -147,8 +164,12 @@ def _cut(cell: str) -> Text:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(map(_padded, row, widths)).rstrip() for row in rows]
+    widths = _widths(rows)
+    return [(" " * GAP).join(map(_padded, row, widths)).rstrip() for row in rows]
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
 def _padded(cell: str, width: int) -> str:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 class JobRequest(BaseModel):
     """One request; what is not given is left to the API."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     text: str
     agent: str | None = None

@@ -128,7 +128,8 @@ def _submit_many(here: Opened, file: str, wishes: Wishes, *, wait: bool) -> int:
             return Outcome(line.number, key, error=error)
         return _ended(here, Outcome(line.number, key, job)) if wait else Outcome(line.number, key, job)
 
-    return Batch(send, here.screen, here.outside).run(lines_of(file))
+    with lines_of(file) as lines:
+        return Batch(send, here.screen, here.outside).run(lines)
 
 
 def _ended(here: Opened, outcome: Outcome) -> Outcome:

@@ -25,11 +25,13 @@ class Tickets:
 
     async def create(self, connection: Connection, **fields: Any) -> int:
         """Create the operation's ticket in the caller's transaction, or find the one it has."""
-        row = await self._database.run.create_ticket(connection, **fields)
-        if row is None:
-            row = await self._database.run.find_ticket(connection, operation_key=fields["operation_key"])
-        number: int = row["id"]
+        number: int = await self._database.run.create_ticket(connection, **fields)
         return number
+
+    async def of_operation(self, operation_key: str) -> list[int]:
+        """The tickets of an operation: at most one, or a promise is broken."""
+        rows = self._database.run.find_tickets(self._database.pool, operation_key=operation_key)
+        return [row["id"] async for row in rows]
 
     async def close(self, connection: Connection, tenant: str, number: int) -> None:
         """Close a ticket; repeating it changes nothing."""
@@ -38,7 +40,5 @@ class Tickets:
     async def search(self, tenant: str, query: str, limit: int) -> list[TicketHit]:
         """The tenant's tickets with any of these words, best match first."""
         any_word = " or ".join(query.split())
-        rows = self._database.run.search_tickets(
-            self._database.pool, tenant=tenant, query=any_word, limit=limit
-        )
+        rows = self._database.run.search_tickets(self._database.pool, tenant=tenant, query=any_word, limit=limit)
         return [TicketHit.model_validate(dict(row)) async for row in rows]

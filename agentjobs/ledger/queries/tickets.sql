@@ -1,11 +1,18 @@
--- name: create_ticket^
--- Comes back empty when the operation has its ticket already.
-INSERT INTO tickets (tenant, operation_key, job_id, subject, body, category, urgency, language)
-VALUES (:tenant, :operation_key, :job_id, :subject, :body, :category, :urgency, :language)
-ON CONFLICT ON CONSTRAINT tickets_one_per_operation DO NOTHING
-RETURNING id;
+-- name: create_ticket$
+-- The new ticket, or the one that the operation has already. (Both attempts of an operation hold the lock of its
+-- effect, one after the other, so the second statement sees what the first has committed.)
+WITH created AS (
+    INSERT INTO tickets (tenant, operation_key, job_id, subject, body, category, urgency, language)
+    VALUES (:tenant, :operation_key, :job_id, :subject, :body, :category, :urgency, :language)
+    ON CONFLICT ON CONSTRAINT tickets_one_per_operation DO NOTHING
+    RETURNING id
+)
+SELECT id FROM created
+UNION ALL
+SELECT id FROM tickets WHERE operation_key = :operation_key
+LIMIT 1;
 
--- name: find_ticket^
+-- name: find_tickets
 SELECT id FROM tickets WHERE operation_key = :operation_key;
 
 -- name: close_ticket$

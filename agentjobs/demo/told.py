@@ -1,0 +1,44 @@
+"""How the demonstration shows jobs."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from agentjobs.commands.answers import Job
+from agentjobs.commands.render import styled
+from agentjobs.commands.words import one_line
+
+
+def progress_line(jobs: Sequence[Job]) -> str:
+    """How many jobs are in which state."""
+    counts = Counter(job.state for job in jobs)
+    return "  " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+def results_table(jobs: Sequence[Job], languages: Sequence[str]) -> Table:
+    """One row a job: what was understood, which ticket, what was answered."""
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    for name in ("job", "lang", "state", "plan", "ticket"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("answer")
+    for job, language in zip(jobs, languages, strict=True):
+        table.add_row(job.id[:8], language, styled(job.state), _plan(job), _ticket(job), _answer(job))
+    return table
+
+
+def _plan(job: Job) -> str:
+    plan: JsonValue = job.result.plan if job.result else None
+    return f"{plan['category']}, {plan['urgency']}" if isinstance(plan, dict) else ""
+
+
+def _ticket(job: Job) -> str:
+    receipts = [effect.receipt for effect in job.result.effects] if job.result else []
+    return ", ".join(str(receipt["id"]) for receipt in receipts if isinstance(receipt, dict))
+
+
+def _answer(job: Job) -> Text:
+    return Text(one_line((job.result.answer if job.result else None) or "")[:90] + " ...")
