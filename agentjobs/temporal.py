@@ -5,6 +5,8 @@ names that are part of the public contract.
 import asyncio
 from typing import Final
 
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -40,6 +42,23 @@ async def connect() -> Client:
             return await Client.connect(**config, data_converter=DATA_CONVERTER)
     except (RuntimeError, TimeoutError):
         raise StartError(f"no Temporal server answers at {target}; check TEMPORAL_ADDRESS") from None
+
+
+async def register_search_attributes(client: Client) -> None:
+    """Make our search attributes known to the namespace: a start that names an unknown one is refused.
+
+    Raises RPCError where the server lets nobody (Temporal Cloud: add them once in its own console).
+    """
+    namespace = client.namespace
+    known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=namespace))
+    missing = [key.name for key in SEARCH_ATTRIBUTES if key.name not in known.custom_attributes]
+    if missing:
+        await client.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(
+                namespace=namespace,
+                search_attributes=dict.fromkeys(missing, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
+            )
+        )
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:

@@ -6,6 +6,8 @@ import sys
 
 import asyncpg_listen
 import structlog
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.failpoints import Failpoints
@@ -15,7 +17,7 @@ from agentjobs.outbox.delivery import Delivery
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.settings import Settings
-from agentjobs.temporal import connect
+from agentjobs.temporal import connect, register_search_attributes
 
 log = structlog.get_logger()
 
@@ -27,7 +29,9 @@ async def serve(settings: Settings) -> None:
     """Relay until cancelled."""
     ledger = await Ledger.open(settings.dsn, size=POOL_SIZE, application_name="agentjobs-relay")
     try:
-        delivery = Delivery(await connect(), ledger, built_in_agents(), settings.task_queue)
+        client = await connect()
+        await _registered(client)
+        delivery = Delivery(client, ledger, built_in_agents(), settings.task_queue)
         relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints))
         log.info("relay_started")
         async with asyncio.TaskGroup() as tasks:
@@ -35,6 +39,14 @@ async def serve(settings: Settings) -> None:
             tasks.create_task(_listen(settings.dsn, relay))
     finally:
         await ledger.close()
+
+
+async def _registered(client: Client) -> None:
+    try:
+        await register_search_attributes(client)
+    except RPCError as error:
+        # They may be there all the same; if not, starts are put off, and the log says why.
+        log.warning("search_attributes_not_registered", status=error.status.name)
 
 
 async def _listen(dsn: str, relay: Relay) -> None:

@@ -148,7 +148,9 @@ def _is_down(outcome: BaseException | None) -> bool:
 
 def _is_permanent(outcome: BaseException) -> bool:
     if isinstance(outcome, RPCError):
-        return outcome.status is RPCStatusCode.INVALID_ARGUMENT
+        # An unregistered search attribute is the installation's fault, and no reason to give a job up.
+        ours = "search attribute" not in str(outcome).lower()
+        return outcome.status is RPCStatusCode.INVALID_ARGUMENT and ours
     return isinstance(outcome, PermanentError)
 
 
