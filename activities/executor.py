@@ -6,6 +6,7 @@ A tool's or a model call's author writes only the call.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +38,22 @@ class Reply:
 
 
 Call: TypeAlias = "Callable[[Begun, Connection | None], Awaitable[Reply]]"
+LookUp: TypeAlias = "Callable[[Begun], Awaitable[Reply | None]]"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the protocol is put around."""
+
+    call: Call
+    look_up: LookUp | None = None
+    """Asks the destination what became of an earlier attempt's call; reconcilable effects have one."""
+
+    landing_horizon_seconds: float = 0.0
+    """How long after an attempt its call may still land, unseen by `look_up`."""
+
+    undone_key: str | None = None
+    """For a compensation: the effect that it undoes."""
 
 
 class Executor:
@@ -76,13 +93,12 @@ class Executor:
             reserve=reserve or Reservation(),
         )
 
-    async def carry_out(
-        self, intent: Intent, call: Call, *, with_done: bool = False, undone_key: str | None = None
-    ) -> dict[str, Any]:
+    async def carry_out(self, intent: Intent, work: Work, *, with_done: bool = False) -> dict[str, Any]:
         """The receipt of the effect: stored by an earlier attempt, or of the call made now.
 
         Raises ApplicationError, and records the failed attempt first.
         """
+        in_time = _Patience.of_this_attempt()
         begun = await self._begin(intent, with_done=with_done)
         if begun.receipt is not None:
             return begun.receipt
@@ -90,7 +106,7 @@ class Executor:
             raise RuntimeError("an effect without a receipt was begun without an attempt")
         try:
             async with heartbeating():
-                return await self._execute(intent, begun, begun.attempt_id, call, undone_key)
+                return await self._execute(intent, begun, begun.attempt_id, work, in_time)
         except Exception as error:  # a cancellation passes: the call was cut off, the effect stays in doubt
             raise await self._failed(as_known(error), intent, begun, begun.attempt_id) from None
 
@@ -106,46 +122,73 @@ class Executor:
         return begun
 
     async def _execute(
-        self, intent: Intent, begun: Begun, attempt_id: int, call: Call, undone_key: str | None
+        self, intent: Intent, begun: Begun, attempt_id: int, work: Work, in_time: _Patience
     ) -> dict[str, Any]:
+        if intent.effect_class is EffectClass.TRANSACTIONAL:
+            return await self._in_one_transaction(intent, begun, attempt_id, work)
+        reply = await self._resolved(intent, begun, work, in_time)
+        if reply is None:
+            await self._failpoints.reach("effect.before_call")
+            in_time.require()
+            reply = await _before_deadline(work.call(begun, None), begun.remaining_seconds)
+            await self._failpoints.reach("effect.after_call")
+        return await self._completed(intent, attempt_id, reply, work.undone_key)
+
+    async def _resolved(self, intent: Intent, begun: Begun, work: Work, in_time: _Patience) -> Reply | None:
+        """What an earlier attempt has already done, or None: do it now."""
         match resolve(intent.effect_class, in_doubt=begun.in_doubt):
             case Resolution.EXECUTE:
-                pass
+                return None
+            case Resolution.LOOK_UP_FIRST if work.look_up is not None:
+                return await self._looked_up(intent, begun, work, work.look_up, in_time)
             case Resolution.LOOK_UP_FIRST | Resolution.ASK_A_PERSON:
-                # No tracker of this release is reconcilable; until one can be asked, a person is.
                 raise PermanentError(
                     Category.OUTCOME_UNKNOWN, "an earlier attempt may have had this effect: a person decides"
                 )
             case unreachable:
                 assert_never(unreachable)
-        if intent.effect_class is EffectClass.TRANSACTIONAL:
-            return await self._in_one_transaction(intent, begun, attempt_id, call, undone_key)
-        return await self._call_then_complete(intent, begun, attempt_id, call)
+
+    async def _looked_up(
+        self, intent: Intent, begun: Begun, work: Work, look_up: LookUp, in_time: _Patience
+    ) -> Reply | None:
+        found = await look_up(begun)
+        if found is not None:
+            return found
+        # The earlier attempt sends nothing after its own time limit (`_Patience`), and what it has sent by then
+        # lands within the horizon. Before that, "not found" does not mean "will not be".
+        settled_in = in_time.limit_seconds + work.landing_horizon_seconds - begun.since_sent_seconds
+        if settled_in > 0:
+            raise RetryableError(
+                Category.UNAVAILABLE,
+                "an earlier attempt's call may still land at its destination",
+                retry_after_seconds=settled_in,
+            )
+        await self._ledger.effects.send_again(intent.key)
+        return None
 
     async def _in_one_transaction(
-        self, intent: Intent, begun: Begun, attempt_id: int, call: Call, undone_key: str | None
+        self, intent: Intent, begun: Begun, attempt_id: int, work: Work
     ) -> dict[str, Any]:
         async with self._ledger.database.transaction() as connection:
             receipt = await self._ledger.effects.lock(connection, intent.key)
             if receipt is not None:  # another live attempt was first
                 return receipt
-            reply = await call(begun, connection)
+            reply = await work.call(begun, connection)
             result = _as_result(reply.result)
             await self._failpoints.reach("tool.in_transaction")
             await self._ledger.effects.complete(
-                intent, attempt_id, result, undone_key=undone_key, connection=connection
+                intent, attempt_id, result, undone_key=work.undone_key, connection=connection
             )
         await self._failpoints.reach("tool.after_commit")
         return result
 
-    async def _call_then_complete(
-        self, intent: Intent, begun: Begun, attempt_id: int, call: Call
+    async def _completed(
+        self, intent: Intent, attempt_id: int, reply: Reply, undone_key: str | None
     ) -> dict[str, Any]:
-        reply = await _before_deadline(call(begun, None), begun.remaining_seconds)
         result = _as_result(reply.result)
         await self._failpoints.reach("effect.before_complete")
         first = await self._ledger.effects.complete(
-            intent, attempt_id, result, usage=reply.usage, model=reply.model
+            intent, attempt_id, result, usage=reply.usage, model=reply.model, undone_key=undone_key
         )
         await self._failpoints.reach("effect.after_complete")
         if first:
@@ -166,6 +209,28 @@ class Executor:
             # The first failure is what counts; the attempt is closed as crashed by the next one's begin.
             as_known(second)
         return verdict.raised()
+
+
+class _Patience:
+    """How long this attempt may still send. A worker that was frozen past its timeout must find out by itself:
+    meanwhile another attempt may be under way. (The monotonic clock runs on while a process is stopped.)
+    """
+
+    def __init__(self, limit_seconds: float) -> None:
+        self.limit_seconds = limit_seconds
+        self._began = time.monotonic()
+
+    @classmethod
+    def of_this_attempt(cls) -> _Patience:
+        timeout = activity.info().start_to_close_timeout
+        return cls(timeout.total_seconds() if timeout else float("inf"))
+
+    def require(self) -> None:
+        """Raises RetryableError when the attempt is over."""
+        if time.monotonic() - self._began >= self.limit_seconds:
+            raise RetryableError(
+                Category.TIMEOUT, "the attempt was over before it could call", nothing_happened=True
+            )
 
 
 async def _before_deadline(call: Awaitable[Reply], remaining_seconds: float) -> Reply:

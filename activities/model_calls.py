@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.executor import Executor, Reply
+from activities.executor import Executor, Reply, Work
 from activities.failures import judged
 from activities.inputs import Decided, Done, JobRef, ModelStep, PlanMade
 from agentjobs.agents.spec import AgentRegistry, AgentSpec
@@ -60,7 +60,7 @@ class ModelCalls:
             reply = await self._provider.plan(self._brief(spec, begun))
             return Reply(reply.plan, reply.usage, reply.model)
 
-        stored = await self._executor.carry_out(self._intent(keys.PLAN, job, spec), call)
+        stored = await self._executor.carry_out(self._intent(keys.PLAN, job, spec), Work(call))
         plan = Plan.model_validate(stored)
         return PlanMade(language=plan.language, category=plan.category, urgency=plan.urgency)
 
@@ -76,7 +76,7 @@ class ModelCalls:
             return Reply(StoredDecision(decision=reply.decision), reply.usage, reply.model)
 
         intent = self._intent(keys.model_step(step.step), step, spec)
-        stored = StoredDecision.model_validate(await self._executor.carry_out(intent, call, with_done=True))
+        stored = StoredDecision.model_validate(await self._executor.carry_out(intent, Work(call), with_done=True))
         return Decided(wanted=self._wanted(stored.decision))
 
     @activity.defn
@@ -88,7 +88,7 @@ class ModelCalls:
             reply = await self._provider.answer(self._brief(spec, begun))
             return Reply(reply.answer, reply.usage, reply.model)
 
-        await self._executor.carry_out(self._intent(keys.ANSWER, job, spec), call, with_done=True)
+        await self._executor.carry_out(self._intent(keys.ANSWER, job, spec), Work(call), with_done=True)
         return Done(step=keys.ANSWER)
 
     def _spec(self, job: JobRef) -> AgentSpec:

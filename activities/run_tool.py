@@ -6,7 +6,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.executor import Executor, Reply
+from activities.executor import Executor, LookUp, Reply, Work
 from activities.failures import judged
 from activities.inputs import Done, ToolStep, UndoneOutcome, UndoStep
 from agentjobs.agents.spec import AgentRegistry
@@ -17,7 +17,7 @@ from agentjobs.domain.job import Frozen
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.tools.tool import Tool, ToolContext, ToolRegistry, UndoableTool, parsed
+from agentjobs.tools.tool import ReconcilableTool, Tool, ToolContext, ToolRegistry, UndoableTool, parsed
 
 
 class Compensated(Frozen):
@@ -46,7 +46,7 @@ class ToolRuns:
             arguments = parsed(tool, step.wanted.arguments, Category.INVALID_INPUT)
             return Reply(await tool.call(arguments, _context(begun, intent, connection)))
 
-        await self._executor.carry_out(intent, call)
+        await self._executor.carry_out(intent, Work(call, *_reconciliation(tool, intent)))
         return Done(step=activity_id)
 
     def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
@@ -98,13 +98,24 @@ class ToolRuns:
             await tool.undo(receipt, _context(begun, intent, connection))
             return Reply(Compensated(undone=step.undone))
 
-        await self._executor.carry_out(intent, call, undone_key=key)
+        await self._executor.carry_out(intent, Work(call, undone_key=key))
 
 
 def _context(begun: Begun, intent: Intent, connection: Connection | None) -> ToolContext:
     return ToolContext(
         job=begun.job, key=intent.key, remaining_seconds=begun.remaining_seconds, connection=connection
     )
+
+
+def _reconciliation(tool: Tool[Any], intent: Intent) -> tuple[LookUp | None, float]:
+    if not isinstance(tool, ReconcilableTool):
+        return None, 0.0
+
+    async def look_up(begun: Begun) -> Reply | None:
+        found = await tool.look_up(_context(begun, intent, None))
+        return None if found is None else Reply(found)
+
+    return look_up, tool.landing_horizon_seconds
 
 
 def _class_of_undo(tool: UndoableTool[Any]) -> EffectClass:

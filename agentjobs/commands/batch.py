@@ -73,7 +73,6 @@ class Batch:
             self._under_way.append(pool.submit(self._send, line))
             self._show_down_to(READ_AHEAD)
             if self._unreachable:
-                self._stop()
                 break
         self._show_down_to(0)
 
@@ -91,7 +90,9 @@ class Batch:
         if outcome.complaint:
             self._failed += 1
             self._show_complaint(outcome)
-        self._unreachable = self._unreachable or isinstance(outcome.error, ApiUnreachable)
+        if isinstance(outcome.error, ApiUnreachable) and not self._unreachable:
+            self._unreachable = True
+            self._stop()
 
     def _show_job(self, outcome: Outcome, job: Job) -> None:
         if self._screen.as_json:

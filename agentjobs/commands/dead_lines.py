@@ -1,12 +1,11 @@
 """A dead letter in words, and the report on all of them."""
 
-import json
 from datetime import datetime
 from typing import Final
 
 from agentjobs.commands.answers import DeadLetter, Report, ReportRow
 from agentjobs.commands.render import Screen
-from agentjobs.commands.words import time_of
+from agentjobs.commands.words import compact, time_of
 
 DEAD_COLUMNS: Final = ("ID", "STATE", "REASON", "DIED", "STEP", "AGENT", "MESSAGE")
 REPORT_COLUMNS: Final = ("REASON", "OPEN", "", "AGENT", "VERSION", "OLDEST")
@@ -37,9 +36,9 @@ def dead_facts(letter: DeadLetter) -> list[tuple[str, object]]:
         ("message", letter.message),
         ("step", letter.step),
         ("deaths", letter.generation),
-        ("attempts", _compact(letter.attempts)),
-        ("effects done", _compact(letter.effects_done)),
-        ("effects in doubt", _compact(letter.effects_in_doubt)),
+        ("attempts", _item_by_item(letter.attempts)),
+        ("effects done", _item_by_item(letter.effects_done)),
+        ("effects in doubt", _item_by_item(letter.effects_in_doubt)),
         ("agent", " ".join(filter(None, (letter.agent, letter.policy_version)))),
         ("worker", letter.worker),
         ("origin", letter.origin),
@@ -73,9 +72,9 @@ def _moments(letter: DeadLetter) -> tuple[tuple[str, datetime | None], ...]:
     return ("died", letter.died_at), ("alerted", letter.alerted_at), ("resolved", letter.resolved_at)
 
 
-def _compact(value: object) -> str | None:
-    """A list item by item, one a line; anything else as JSON."""
+def _item_by_item(value: object) -> str | None:
+    """A list with one item a line."""
     if value is None or value == []:
         return None
     items = value if isinstance(value, list) else [value]
-    return "\n".join(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
+    return "\n".join(compact(item) for item in items)

@@ -1,10 +1,10 @@
 """The command `dev`: the whole stack on this machine, until Ctrl-C."""
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentjobs.commands.errors import WrongUsage
 from agentjobs.commands.opening import DEFAULT_HOME, Home
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def dev(
     ui_port: Port = 8233,
     postgres_port: Port = 55432,
     workers: Annotated[int, typer.Option(min=0, max=64, metavar="N")] = 1,
+    log_level: Annotated[str, typer.Option(envvar="AGENTJOBS_LOG_LEVEL", hidden=True)] = "INFO",
 ) -> None:
     """Run PostgreSQL, Temporal, the API, the relay and workers here. Ctrl-C stops all of it."""
     # Imported here: the other commands need none of it and start in a third of the time.
@@ -33,7 +34,10 @@ def dev(
     from agentjobs.stack.options import StackOptions
     from agentjobs.stack.run import run_stack
 
-    configure_logging(os.environ.get("AGENTJOBS_LOG_LEVEL", "INFO"))
+    try:
+        configure_logging(log_level)
+    except ValueError:
+        raise WrongUsage(f"AGENTJOBS_LOG_LEVEL: no such level: {log_level}") from None
     options = StackOptions(
         home=home,
         api_port=api_port,

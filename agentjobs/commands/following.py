@@ -63,14 +63,22 @@ class Countdown(Changes):
         super().__init__(console, outside)
         self._live = live
 
+    def job(self, job: Job) -> None:
+        """Show the job if it changed."""
+        self._move(job)
+        super().job(job)
+
     def pause(self, seconds: float) -> None:
         """Wait, with the moving line brought up to date every second."""
         while seconds > 0:
-            words = live_line(self._last, self._outside.now()) if self._last else ""
-            line = Text(one_line(words), style="dim", no_wrap=True, overflow="ellipsis")
-            self._live.update(line, refresh=True)
+            if self._last is not None:
+                self._move(self._last)
             super().pause(min(seconds, TICK_SECONDS))
             seconds -= TICK_SECONDS
+
+    def _move(self, job: Job) -> None:
+        words = "" if job.has_ended else live_line(job, self._outside.now())
+        self._live.update(Text(one_line(words), style="dim", no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 @contextmanager

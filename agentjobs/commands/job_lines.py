@@ -5,7 +5,7 @@ from typing import Final
 
 from agentjobs.commands.answers import Attempt, Budget, DoneEffect, Failure, Job, Usage
 from agentjobs.commands.render import Screen
-from agentjobs.commands.words import counted, length_of, shortened, time_of
+from agentjobs.commands.words import compact, counted, length_of, shortened, time_of
 from agentjobs.domain.states import JobState
 
 RECEIPT_LIMIT: Final = 200
@@ -132,7 +132,7 @@ def _next_facts(job: Job) -> list[tuple[str, object]]:
 
 
 def _effect_words(effect: DoneEffect) -> str:
-    receipt = "" if effect.receipt is None else shortened(str(effect.receipt), RECEIPT_LIMIT)
+    receipt = "" if effect.receipt is None else shortened(compact(effect.receipt), RECEIPT_LIMIT)
     return "  ".join(filter(None, (effect.step, effect.state, receipt)))
 
 

@@ -1,5 +1,6 @@
 """Text for people. What comes from the API was written by somebody else, so nothing in it may steer a terminal."""
 
+import json
 import re
 import unicodedata
 from datetime import UTC, datetime
@@ -45,6 +46,11 @@ def length_of(seconds: float) -> str:
         if whole >= 2 * size:
             return f"{whole // size}{unit}"
     return f"{whole}s"
+
+
+def compact(value: object) -> str:
+    """A JSON value on one line; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def counted(count: int, noun: str) -> str:

@@ -63,6 +63,9 @@ class Begun(BaseModel):
     job: Job
     attempt_id: int | None
     in_doubt: bool
+    since_sent_seconds: float
+    """How long ago the last call that may have had the effect could begin; 0 when this attempt is the first."""
+
     receipt: dict[str, Any] | None
     done: tuple[DoneStep, ...]
     remaining_seconds: float
@@ -91,6 +94,10 @@ class Effects:
             raise PermanentError(Category.NOT_FOUND, "the ledger has no such job")
         _refuse(row, intent)
         return _begun(row, intent)
+
+    async def send_again(self, key: str) -> None:
+        """An effect in doubt is about to be called again: the earlier call cannot land any more."""
+        await self._database.run.send_again(self._database.pool, key=key)
 
     async def lock(self, connection: Connection, key: str) -> dict[str, Any] | None:
         """Lock the effect in the caller's transaction; its receipt if another attempt has completed it.
@@ -187,6 +194,7 @@ def _begun(row: Any, intent: Intent) -> Begun:
         ),
         attempt_id=row["attempt_id"],
         in_doubt=row["in_doubt"],
+        since_sent_seconds=row["since_sent"].total_seconds(),
         receipt=row["result"],
         done=tuple(DoneStep.model_validate(step) for step in row["done"] or ()),
         remaining_seconds=max(row["remaining"].total_seconds(), 0.0),

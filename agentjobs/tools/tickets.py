@@ -8,13 +8,13 @@ from pydantic import Field
 
 from agentjobs.domain.effects import EffectClass
 from agentjobs.domain.job import Frozen
-from agentjobs.tools.tool import Tool, ToolContext, UndoableTool
+from agentjobs.tools.tool import ReconcilableTool, Tool, ToolContext, UndoableTool
 from agentjobs.trackers.tracker import FoundTicket, NewTicket, TicketReceipt, Tracker
 
 TICKETS_CREATE = "tickets:create"
 
 
-class CreateTicket(UndoableTool[NewTicket]):
+class CreateTicket(UndoableTool[NewTicket], ReconcilableTool[NewTicket]):
     """Open one ticket; undone by closing it."""
 
     name = "create_ticket"
@@ -29,6 +29,15 @@ class CreateTicket(UndoableTool[NewTicket]):
     def effect_class(self) -> EffectClass:
         """The destination's."""
         return self._tracker.effect_class
+
+    @property
+    def landing_horizon_seconds(self) -> float:
+        """The destination's."""
+        return self._tracker.landing_horizon_seconds
+
+    async def look_up(self, context: ToolContext) -> TicketReceipt | None:
+        """The ticket of this key, if it was created."""
+        return await self._tracker.find(context.key, job=context.job)
 
     async def call(self, arguments: NewTicket, context: ToolContext) -> TicketReceipt:
         """The ticket's id at its destination."""

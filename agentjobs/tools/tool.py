@@ -58,6 +58,19 @@ class UndoableTool(Tool[Arguments]):
         """Compensate the effect with this receipt. Doing it twice is no error."""
 
 
+class ReconcilableTool(Tool[Arguments]):
+    """A tool whose destination can be asked what became of a call that an earlier attempt began."""
+
+    @property
+    @abstractmethod
+    def landing_horizon_seconds(self) -> float:
+        """How long after an attempt its call may still land, unseen by `look_up`."""
+
+    @abstractmethod
+    async def look_up(self, context: ToolContext) -> BaseModel | None:
+        """The receipt of the call with this key, if the destination knows it."""
+
+
 class ToolRegistry:
     """The tools of a worker, by name."""
 
@@ -66,8 +79,7 @@ class ToolRegistry:
         if len(self._tools) != len(tools):
             raise ValueError("two tools have the same name")
         for tool in tools:
-            if not isinstance(tool.effect_class, EffectClass):
-                raise TypeError(f"the tool {tool.name} declares no effect class")
+            _require_declared(tool)
 
     def get(self, name: str) -> Tool[Any]:
         """The tool. Raises PermanentError(unknown_tool)."""
@@ -75,6 +87,13 @@ class ToolRegistry:
             return self._tools[name]
         except KeyError:
             raise PermanentError(Category.UNKNOWN_TOOL, "this worker has no tool of that name") from None
+
+
+def _require_declared(tool: Tool[Any]) -> None:
+    if not isinstance(tool.effect_class, EffectClass):
+        raise TypeError(f"the tool {tool.name} declares no effect class")
+    if tool.effect_class is EffectClass.RECONCILABLE and not isinstance(tool, ReconcilableTool):
+        raise TypeError(f"the tool {tool.name} is reconcilable, but has no look_up")
 
 
 def parsed(tool: Tool[Any], arguments: dict[str, Any], otherwise: Category) -> BaseModel:

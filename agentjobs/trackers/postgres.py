@@ -22,6 +22,16 @@ class PostgresTracker:
         """Ticket and effect row commit together."""
         return EffectClass.TRANSACTIONAL
 
+    @property
+    def landing_horizon_seconds(self) -> float:
+        """What was not committed will not be."""
+        return 0.0
+
+    async def find(self, key: str, *, job: Job) -> TicketReceipt | None:  # noqa: ARG002 - the key says it all
+        """By the unique operation key."""
+        numbers = await self._tickets.of_operation(key)
+        return TicketReceipt(id=f"{_PREFIX}{numbers[0]}") if numbers else None
+
     async def create(
         self, ticket: NewTicket, *, key: str, job: Job, connection: Connection | None
     ) -> TicketReceipt:

@@ -42,6 +42,13 @@ class Tracker(Protocol):
     def effect_class(self) -> EffectClass:
         """What is known about repeating `create`."""
 
+    @property
+    def landing_horizon_seconds(self) -> float:
+        """How long after an attempt a request of it may still land at the destination, unseen by `find`."""
+
+    async def find(self, key: str, *, job: Job) -> TicketReceipt | None:
+        """The operation's ticket, if the destination has one."""
+
     async def create(
         self, ticket: NewTicket, *, key: str, job: Job, connection: Connection | None
     ) -> TicketReceipt:

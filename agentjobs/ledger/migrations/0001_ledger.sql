@@ -157,6 +157,7 @@ CREATE TABLE effects (
     begun_count integer NOT NULL DEFAULT 1,
     result jsonb,
     begun_at timestamptz NOT NULL DEFAULT now(),
+    sent_at timestamptz NOT NULL DEFAULT now(), -- when the last call that may have had the effect could begin
     completed_at timestamptz,
     CONSTRAINT effects_receipt_exactly_when_done CHECK (
         (completed_at IS NOT NULL AND result IS NOT NULL) = (state IN ('completed', 'undone')))

@@ -29,9 +29,11 @@ WITH before AS (
     ON CONFLICT (key) DO UPDATE
        SET in_doubt = effects.state = 'begun',
            begun_count = effects.begun_count + 1,
+           -- In doubt, an attempt first looks up; the time of the call in doubt must not move with it.
+           sent_at = CASE WHEN effects.state = 'begun' THEN effects.sent_at ELSE now() END,
            state = CASE WHEN effects.state = 'released' THEN 'begun' ELSE effects.state END
      WHERE effects.fingerprint = excluded.fingerprint
-    RETURNING key, state, in_doubt, result
+    RETURNING key, state, in_doubt, result, sent_at
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM effect WHERE attempts.effect_key = effect.key AND attempts.outcome = 'running'
@@ -71,6 +73,7 @@ WITH before AS (
 SELECT verdict.verdict, before.state AS job_state, before.tenant, before."user", before.agent,
        before.policy_version, before.input, before.deadline_at, (before.deadline_at - now()) AS remaining,
        effect.state AS effect_state, effect.in_doubt, effect.result,
+       (now() - effect.sent_at) AS since_sent,
        recorded.fingerprint AS recorded_fingerprint, started.id AS attempt_id,
        CASE WHEN :with_done::boolean THEN (
            SELECT coalesce(jsonb_agg(jsonb_build_object('step', e.step, 'kind', e.kind, 'name', e.name,
@@ -78,6 +81,10 @@ SELECT verdict.verdict, before.state AS job_state, before.tenant, before."user",
              FROM effects e WHERE e.job_id = :job_id AND e.state = 'completed') END AS done
   FROM before CROSS JOIN verdict
   LEFT JOIN effect ON true LEFT JOIN started ON true LEFT JOIN recorded ON true;
+
+-- name: send_again!
+-- The doubt is resolved: the earlier call had no effect, and cannot have it any more. From here on this one may.
+UPDATE effects SET sent_at = now() WHERE key = :key AND state = 'begun';
 
 -- name: lock_effect^
 -- Taken first in the transaction of a transactional tool: of two live attempts the later one waits here,
