@@ -1,5 +1,6 @@
 """How long to wait before the next attempt. Temporal has no jitter of its own, so the wait is ours."""
 
+import math
 from typing import Final
 
 FIRST_WAIT_SECONDS: Final = 1.0
@@ -21,7 +22,7 @@ def wait_before_retry(attempt: int, *, asked_seconds: float | None, chance: floa
     Without a request: exponential with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter").
     With one: never earlier than asked, plus up to a tenth, so that those told the same moment spread out.
     """
-    if asked_seconds is not None:
+    if asked_seconds is not None and not math.isnan(asked_seconds):
         asked = min(max(asked_seconds, SHORTEST_WAIT_SECONDS), ASKED_WAIT_LIMIT_SECONDS)
         return asked * (1 + chance / 10)
     ceiling = min(FIRST_WAIT_SECONDS * 2.0 ** min(attempt - 1, 30), LONGEST_WAIT_SECONDS)

@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+from tests.commands.conftest import CommandLine
+from tests.commands.fake_api import ADMIN_KEY, FakeApi, letter_document, refused
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    api = FakeApi()
+    api.letters = {"a": letter_document("a"), "b": letter_document("b", reason="bug")}
+    return api
+
+
+def test_list_uses_the_admin_key(command_line: CommandLine, api: FakeApi) -> None:
+    result = command_line.run("dead", "list", "--reason", "bug")
+
+    assert result.stdout.splitlines()[1].startswith("b   open   bug")
+    assert api.requests[0].headers["Authorization"] == f"Bearer {ADMIN_KEY}"
+
+
+def test_show_gives_what_is_needed_to_decide(command_line: CommandLine) -> None:
+    shown = command_line.run("dead", "show", "a").stdout
+
+    assert "effects in doubt  step-1.create_ticket\n" in shown
+    assert "input             It\n                  hurts.\n" in shown
+
+
+def test_redrive_sends_note_and_policy(command_line: CommandLine, api: FakeApi) -> None:
+    result = command_line.run("dead", "redrive", "a", "--note", "the key is renewed", "--policy", "current")
+
+    assert (result.exit_code, "status a" in result.stdout) == (0, True)
+    assert json.loads(api.requests[0].content) == {"note": "the key is renewed", "policy": "current"}
+
+
+def test_the_original_policy_is_the_default(command_line: CommandLine, api: FakeApi) -> None:
+    command_line.run("dead", "redrive", "a", "--note", "again")
+
+    assert json.loads(api.requests[0].content)["policy"] == "original"
+
+
+def test_a_decision_needs_a_note(command_line: CommandLine, api: FakeApi) -> None:
+    assert command_line.run("dead", "redrive", "a").exit_code == 2
+    assert command_line.run("dead", "discard", "a").exit_code == 2
+    assert not api.requests
+
+
+def test_a_blank_note_is_refused_in_the_apis_words(command_line: CommandLine) -> None:
+    result = command_line.run("dead", "discard", "a", "--note", " ")
+
+    assert (result.exit_code, "the note must not be blank" in result.stderr) == (1, True)
+
+
+def test_what_is_decided_is_refused(command_line: CommandLine) -> None:
+    assert command_line.json("dead", "discard", "a", "--note", "spam")["state"] == "discard_requested"
+
+    again = command_line.run("dead", "redrive", "a", "--note", "no, wait")
+
+    assert (again.exit_code, "discard_requested" in again.stderr) == (1, True)
+
+
+def test_a_decision_is_never_repeated_by_itself(command_line: CommandLine, api: FakeApi) -> None:
+    api.troubles = [api.lose_the_answer]
+
+    result = command_line.run("dead", "redrive", "a", "--note", "again")
+
+    assert (result.exit_code, len(api.requests)) == (3, 1)
+    assert "may have been done" in result.stderr
+
+
+def test_report_counts_and_draws(command_line: CommandLine) -> None:
+    lines = command_line.run("dead", "report").stdout.splitlines()
+
+    assert lines[1].startswith("access_denied  10    " + "█" * 20)
+    assert lines[2].startswith("bug            1     " + "█" * 2 + " ")
+    assert lines[3] == "11 open, 2 redriven"
+
+
+def test_json(command_line: CommandLine, api: FakeApi) -> None:
+    assert command_line.json("dead", "report")["open_count"] == 11
+    assert len(command_line.json("dead", "list")["items"]) == 2
+    assert command_line.json("dead", "show", "a")["input"] == {"text": "It\nhurts."}
+
+
+def test_no_api(command_line: CommandLine, api: FakeApi) -> None:
+    api.troubles = [refused]
+
+    assert command_line.run("dead", "list").exit_code == 3
