@@ -4,6 +4,7 @@ Runs against any Temporal that temporalio.envconfig can name (TEMPORAL_ADDRESS, 
 """
 
 import os
+import secrets
 import socket
 import sys
 from datetime import timedelta
@@ -12,7 +13,7 @@ import structlog
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.executor import Executor
+from activities.executor import Executor, Present
 from activities.model_calls import ModelCalls
 from activities.records import Records
 from activities.run_tool import ToolRuns
@@ -20,6 +21,7 @@ from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.presence import Presence
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.providers.catalogue import provider_named
 from agentjobs.providers.model import ModelProvider
@@ -53,21 +55,22 @@ def build_worker(
     ledger: Ledger,
     settings: Settings,
     *,
+    present: Present,
+    identity: str,
     provider: ModelProvider,
     agents: AgentRegistry,
     tools: ToolRegistry,
 ) -> Worker:
     """The worker over its collaborators. Tests build the same one with their own agents and tools."""
-    name = f"{socket.gethostname()}:{os.getpid()}"
     failpoints = Failpoints.parse(settings.failpoints)
-    executor = Executor(ledger, failpoints, name)
+    executor = Executor(ledger, failpoints, present)
     model_calls = ModelCalls(executor, provider, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
-    records = Records(ledger, failpoints, name)
+    records = Records(ledger, failpoints, present)
     return Worker(
         client,
         task_queue=settings.task_queue,
-        identity=name,
+        identity=identity,
         workflows=[AgentJob, DeadLetterDesk],
         activities=[
             model_calls.plan,
@@ -97,16 +100,22 @@ async def serve(settings: Settings) -> None:
     provider = provider_named(settings.model)
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
-        worker = build_worker(
-            await connect(),
-            ledger,
-            settings,
-            provider=provider,
-            agents=built_in_agents(),
-            tools=built_in_tools(PostgresTracker(ledger.tickets)),
-        )
-        log.info("worker_started", model=settings.model, task_queue=settings.task_queue)
-        await worker.run()
+        client = await connect()
+        # Unique over restarts: Temporal shows it, and a takeover tells a dead process from its successor by it.
+        identity = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        async with Presence(settings.dsn, ledger.workers, identity).held() as present:
+            worker = build_worker(
+                client,
+                ledger,
+                settings,
+                present=present,
+                identity=identity,
+                provider=provider,
+                agents=built_in_agents(),
+                tools=built_in_tools(PostgresTracker(ledger.tickets)),
+            )
+            log.info("worker_started", model=settings.model, task_queue=settings.task_queue)
+            await worker.run()
     finally:
         await provider.aclose()
         await ledger.close()

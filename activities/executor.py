@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
 from pydantic import BaseModel
 from temporalio import activity
@@ -26,6 +26,12 @@ from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, CancelRequested, Intent, NotLive
 from agentjobs.ledger.ledger import Ledger
+
+
+class Present(Protocol):
+    """Under which id this worker begins effects: it changes when the worker was given up and came back."""
+
+    id: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Work:
 class Executor:
     """Carries out effects for the activities of one worker."""
 
-    def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: str) -> None:
+    def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: Present) -> None:
         self._ledger = ledger
         self._failpoints = failpoints
         self._worker = worker
@@ -88,7 +94,7 @@ class Executor:
             fingerprint=keys.fingerprint({"name": name, "arguments": arguments}),
             run_id=info.workflow_run_id or info.activity_id,
             attempt=info.attempt,
-            worker=self._worker,
+            worker=self._worker.id,
             grant=grant,
             reserve=reserve or Reservation(),
         )
@@ -176,9 +182,10 @@ class Executor:
             reply = await work.call(begun, connection)
             result = _as_result(reply.result)
             await self._failpoints.reach("tool.in_transaction")
-            await self._ledger.effects.complete(
+            if not await self._ledger.effects.complete(
                 intent, attempt_id, result, undone_key=work.undone_key, connection=connection
-            )
+            ):
+                raise _overtaken()  # and so roll back
         await self._failpoints.reach("tool.after_commit")
         return result
 
@@ -194,7 +201,9 @@ class Executor:
         if first:
             return result
         stored = await self._ledger.effects.read(intent.key)
-        return result if stored is None or stored.result is None else stored.result
+        if stored is None or stored.result is None:
+            raise _overtaken()
+        return stored.result
 
     async def _failed(self, error: JobError, intent: Intent, begun: Begun, attempt_id: int) -> Exception:
         verdict = judge(error, intent.step, deadline_at=_deadline(intent, begun), now=datetime.now(UTC))
@@ -242,6 +251,10 @@ async def _before_deadline(call: Awaitable[Reply], remaining_seconds: float) -> 
         if limit.expired():
             raise PermanentError(Category.DEADLINE_EXCEEDED, "the job's deadline passed during the call") from None
         raise
+
+
+def _overtaken() -> RetryableError:
+    return RetryableError(Category.UNAVAILABLE, "another attempt has taken this step over")
 
 
 def _as_result(result: BaseModel) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import structlog
 from temporalio import activity
 
+from activities.executor import Present
 from activities.failures import judged
 from activities.inputs import Alert, Death, Finished, Redrive, Resumed, StateNow
 from agentjobs.failpoints import Failpoints
@@ -16,7 +17,7 @@ log = structlog.get_logger()
 class Records:
     """Each is one statement that may be repeated without a second consequence."""
 
-    def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: str) -> None:
+    def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: Present) -> None:
         self._ledger = ledger
         self._failpoints = failpoints
         self._worker = worker
@@ -36,7 +37,7 @@ class Records:
         with judged():
             await self._failpoints.reach("outcome.before_record")
             state = await self._ledger.outcomes.bury(
-                death.job_id, generation=death.generation, failure=death.failure, worker=self._worker
+                death.job_id, generation=death.generation, failure=death.failure, worker=self._worker.id
             )
             await self._failpoints.reach("outcome.after_record")
             return StateNow(state=state)

@@ -58,6 +58,12 @@ async def eventually(
         raise AssertionError(f"waited in vain for {what}") from None
 
 
+class NoFence:
+    """A worker that registers nowhere: nobody takes over from it."""
+
+    id = "in-this-test"
+
+
 @dataclass
 class World:
     """A tenant `tenant` with a user `ann` who may create tickets."""
@@ -165,6 +171,8 @@ class World:
             self.client,
             self.ledger,
             self._settings(),
+            present=NoFence(),
+            identity=self.tenant,
             provider=provider or ScriptedProvider(),
             agents=self.agents,
             tools=tools or built_in_tools(PostgresTracker(self.ledger.tickets)),

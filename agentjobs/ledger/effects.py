@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
-from agentjobs.domain.failures import Category, Failure, KeyConflict, PermanentError
+from agentjobs.domain.failures import Category, Failure, KeyConflict, PermanentError, RetryableError
 from agentjobs.domain.job import Job, Principal
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.database import Connection, Database
@@ -126,6 +126,7 @@ class Effects:
         row = await self._database.run.complete_effect(
             connection or self._database.pool,
             key=intent.key,
+            worker=intent.worker,
             attempt_id=attempt_id,
             result=result,
             model=model,
@@ -170,6 +171,8 @@ def _refuse(row: Any, intent: Intent) -> None:
             raise NotLive(JobState(row["job_state"]))
         case "cancel_requested":
             raise CancelRequested
+        case "fenced":
+            raise RetryableError(Category.UNAVAILABLE, "this worker was given up", nothing_happened=True)
         case "access_denied":
             raise PermanentError(Category.ACCESS_DENIED, f"the user has no grant for {intent.grant}")
         case "deadline_exceeded":

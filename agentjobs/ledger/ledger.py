@@ -11,6 +11,7 @@ from agentjobs.ledger.jobs import Jobs
 from agentjobs.ledger.outbox import Outbox
 from agentjobs.ledger.outcomes import Outcomes
 from agentjobs.ledger.tickets import Tickets
+from agentjobs.ledger.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Ledger:
     dead_letters: DeadLetters
     identity: Identity
     tickets: Tickets
+    workers: Workers
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -38,6 +40,7 @@ class Ledger:
             dead_letters=DeadLetters(database),
             identity=Identity(database),
             tickets=Tickets(database),
+            workers=Workers(database),
         )
 
     @classmethod

@@ -15,14 +15,15 @@ from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import CHANNEL
 from agentjobs.outbox.delivery import Delivery
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
+from agentjobs.outbox.takeover import Takeover
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.settings import Settings
 from agentjobs.temporal import connect, register_search_attributes
 
 log = structlog.get_logger()
 
-POOL_SIZE = 4
-"""Two lanes, one spare, one for burying."""
+POOL_SIZE = 6
+"""Two lanes, one for burying, one for the takeover, and spare ones."""
 
 
 async def serve(settings: Settings) -> None:
@@ -37,6 +38,7 @@ async def serve(settings: Settings) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(relay.run())
             tasks.create_task(_listen(settings.dsn, relay))
+            tasks.create_task(Takeover(ledger, client).run())
     finally:
         await ledger.close()
 

@@ -30,6 +30,10 @@ RPC_TIMEOUT = timedelta(seconds=5)
 """The rows stay locked meanwhile; a Temporal that does not answer within this counts as down."""
 
 
+WORKFLOW_TASK_TIMEOUT = timedelta(seconds=5)
+"""A worker that dies while it decides (milliseconds) is noticed after this; the default is ten."""
+
+
 class NotYet(Exception):
     """The workflow cannot take this now: deliver the row again a little later."""
 
@@ -84,6 +88,7 @@ class Delivery:
                 search_attributes=_search_attributes(row),
                 static_summary=row.agent,
                 priority=Priority(priority_key=row.priority, fairness_key=row.tenant),
+                task_timeout=WORKFLOW_TASK_TIMEOUT,
                 rpc_timeout=RPC_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:

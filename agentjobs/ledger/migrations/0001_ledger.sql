@@ -191,6 +191,21 @@ CREATE TABLE attempts (
 );
 CREATE INDEX attempts_of_job ON attempts (job_id, id);
 CREATE INDEX attempts_running ON attempts (effect_key) WHERE outcome = 'running';
+CREATE INDEX attempts_by_worker ON attempts (worker, job_id);
+
+-- A worker holds the advisory lock of its number as long as its session lives: a killed one loses it within
+-- milliseconds. Marked lost, it is fenced: nothing that it began may be completed by it any more.
+CREATE SEQUENCE worker_numbers AS integer;
+CREATE TABLE workers (
+    id text CONSTRAINT workers_pkey PRIMARY KEY,
+    number integer NOT NULL CONSTRAINT workers_number_unique UNIQUE,
+    identity text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    stopped_at timestamptz,
+    lost_at timestamptz,
+    taken_over_at timestamptz
+);
+CREATE INDEX workers_present ON workers (number) WHERE stopped_at IS NULL AND taken_over_at IS NULL;
 
 -- One letter a job, under the job's id; its generation counts the deaths.
 CREATE TABLE dead_letters (

@@ -10,6 +10,7 @@ WITH before AS (
     SELECT CASE
         WHEN state NOT IN ('pending', 'running', 'retry_wait', 'waiting_approval')
              AND NOT (:kind::text = 'undo' AND state = 'dead') THEN 'not_live'
+        WHEN EXISTS (SELECT FROM workers WHERE id = :worker::text AND lost_at IS NOT NULL) THEN 'fenced'
         WHEN cancel_requested_at IS NOT NULL AND :kind::text <> 'undo' THEN 'cancel_requested'
         WHEN EXISTS (SELECT FROM recorded WHERE recorded.state IN ('completed', 'undone')) THEN 'go'
         WHEN :grant::text IS NOT NULL AND NOT EXISTS (
@@ -92,11 +93,14 @@ UPDATE effects SET sent_at = now() WHERE key = :key AND state = 'begun';
 SELECT state, result FROM effects WHERE key = :key FOR UPDATE;
 
 -- name: complete_effect^
--- The receipt, once: whoever comes second changes nothing but its own attempt. The attempt's reservation is
--- settled by what the call really cost.
+-- The receipt, once: whoever comes second changes nothing but its own attempt, and so does a worker that was
+-- given up (except that a model's reply which it did receive is kept: it is paid for, and harmless). The
+-- attempt's reservation is settled by what the call really cost.
 WITH completed AS (
     UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
      WHERE key = :key AND state = 'begun'
+       AND (effect_class = 'read_only' OR NOT EXISTS (
+            SELECT FROM workers WHERE id = :worker::text AND lost_at IS NOT NULL))
     RETURNING job_id, step, kind, name
 ), undone AS (
     UPDATE effects SET state = 'undone'

@@ -1,0 +1,49 @@
+-- name: next_worker_number$
+SELECT nextval('worker_numbers')::integer;
+
+-- name: hold_worker_lock$
+-- True when this session now holds it; it ends with the session and not before.
+SELECT pg_try_advisory_lock(:lock_class::integer, :number::integer);
+
+-- name: register_worker!
+INSERT INTO workers (id, number, identity) VALUES (:id, :number, :identity);
+
+-- name: is_lost$
+SELECT lost_at IS NOT NULL FROM workers WHERE id = :id;
+
+-- name: mark_stopped!
+UPDATE workers SET stopped_at = now() WHERE id = :id AND stopped_at IS NULL;
+
+-- name: workers_without_lock
+-- Present by their own word, but their session is gone. Not right after a start of the server: it has ended all
+-- sessions, and the living come back within moments.
+SELECT id FROM workers
+ WHERE stopped_at IS NULL AND lost_at IS NULL
+   AND now() - pg_postmaster_start_time() > make_interval(secs => :grace_seconds::double precision)
+   AND NOT EXISTS (
+       SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND granted AND objsubid = 2
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+          AND classid = :lock_class::integer::oid AND objid = workers.number::oid);
+
+-- name: mark_lost!
+-- From here on the worker is fenced. (A begin of its own that is under way has taken its job's lock first, or
+-- comes after this and is refused.)
+UPDATE workers SET lost_at = now() WHERE id = ANY (:ids::text[]) AND lost_at IS NULL;
+
+-- name: workers_to_take_over
+-- Also those whose taker died in the middle.
+SELECT id, identity, lost_at FROM workers WHERE lost_at IS NOT NULL AND taken_over_at IS NULL;
+
+-- name: jobs_of_worker
+-- Live jobs that it worked for; what it held of them only Temporal knows for certain.
+SELECT DISTINCT attempts.job_id
+  FROM attempts JOIN jobs ON jobs.id = attempts.job_id
+ WHERE attempts.worker = :id AND jobs.state IN ('pending', 'running', 'retry_wait', 'waiting_approval');
+
+-- name: mark_taken_over!
+WITH taken AS (
+    UPDATE workers SET taken_over_at = now() WHERE id = :id AND taken_over_at IS NULL RETURNING id
+)
+UPDATE attempts SET outcome = 'crashed', finished_at = now()
+  FROM taken WHERE attempts.worker = taken.id AND attempts.outcome = 'running';

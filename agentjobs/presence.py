@@ -1,0 +1,68 @@
+"""A worker's presence: the session whose advisory lock says that it lives.
+
+It is a connection of its own, outside the pool. When it breaks (a restart of the database, a cut network) it is
+opened again at once. If the worker was given up meanwhile, it goes on under a new id: what it began under the old
+one is fenced, and done by another worker.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import asyncpg
+import structlog
+
+from agentjobs.ledger.workers import Workers
+
+log = structlog.get_logger()
+
+LOOK_SECONDS = 0.1
+"""How often the session is looked at, and how long between two tries to open it: sooner than anybody gives the
+worker up for it."""
+
+CONNECT_SECONDS = 5.0
+
+
+class Presence:
+    """The id under which this worker begins effects now."""
+
+    def __init__(self, dsn: str, workers: Workers, identity: str) -> None:
+        self._dsn = dsn
+        self._workers = workers
+        self._identity = identity
+        self._session: asyncpg.Connection[asyncpg.Record] | None = None
+        self.id = ""
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator["Presence"]:
+        """Present while the block runs, and properly gone after it."""
+        self._session = await self._open()
+        self.id = await self._workers.register(self._session, self._identity)
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield self
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            with suppress(asyncpg.PostgresError, OSError):
+                await self._workers.mark_stopped(self.id)
+            self._session.terminate()
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._session is not None and self._session.is_closed():
+                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                    await self._hold_again()
+
+    async def _hold_again(self) -> None:
+        session = await self._open()
+        if not await self._workers.hold_again(session, self.id):
+            self.id = await self._workers.register(session, self._identity)
+            log.warning("worker_was_given_up", new_id=self.id)
+        self._session = session
+
+    async def _open(self) -> "asyncpg.Connection[asyncpg.Record]":
+        return await asyncpg.connect(
+            self._dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "agentjobs-worker-presence"}
+        )
