@@ -71,6 +71,13 @@ class DeadLetters:
         row = await self._database.run.read_dead_letter(self._database.pool, tenant=tenant, id=job_id)
         return None if row is None else DeadLetterRecord.model_validate(dict(row))
 
+    async def read_input(self, tenant: str, job_id: str, *, actor: str) -> str | None:
+        """The original request of a letter's job. Who reads it is put on record with the reading."""
+        text: str | None = await self._database.run.read_letter_input(
+            self._database.pool, tenant=tenant, id=job_id, actor=actor
+        )
+        return text
+
     async def request(
         self, action: Action, tenant: str, job_id: str, *, actor: str, note: str, payload: dict[str, Any]
     ) -> bool:

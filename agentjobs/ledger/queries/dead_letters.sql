@@ -7,9 +7,18 @@ SELECT * FROM dead_letters
  LIMIT :limit;
 
 -- name: read_dead_letter^
-SELECT dead_letters.*, jobs.input, jobs.state AS job_state, jobs."user"
-  FROM dead_letters JOIN jobs ON jobs.id = dead_letters.id
- WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant;
+SELECT * FROM dead_letters WHERE id = :id AND tenant = :tenant;
+
+-- name: read_letter_input$
+WITH letter AS (
+    SELECT dead_letters.tenant, dead_letters.id, jobs.input ->> 'text' AS text
+      FROM dead_letters JOIN jobs ON jobs.id = dead_letters.id
+     WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT tenant, :actor, 'read_dead_letter', id FROM letter
+)
+SELECT text FROM letter;
 
 -- name: request_resolution^
 -- A person's word, once: only an open letter takes one, so of fifty parallel clicks one is heard. The relay

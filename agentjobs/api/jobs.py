@@ -1,0 +1,156 @@
+"""Routes of jobs: submit, status, list, attempts, cancel."""
+
+import uuid
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from agentjobs.agents.spec import AgentRegistry, AgentSpec, UnknownAgent
+from agentjobs.api.authentication import Anyone, Submitter, visible_user
+from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
+from agentjobs.api.declared import problems
+from agentjobs.api.idempotency_key import idempotency_key
+from agentjobs.api.parts import LedgerPart, LinksPart, agents_of, found
+from agentjobs.api.problems import Problem, unacceptable
+from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown, NewJob
+from agentjobs.api.shown import job_shown
+from agentjobs.api.strict_json import StrictRoute
+from agentjobs.domain.job import IDENTIFIER_PATTERN, Principal
+from agentjobs.domain.keys import fingerprint
+from agentjobs.domain.states import JobState
+from agentjobs.ledger.identity import Caller
+from agentjobs.ledger.jobs import KeyReused, Submission
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
+
+POLL_SECONDS = 1
+"""When a first look at the status is worth while."""
+
+_KEY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Under one key a request makes one job, however often it is sent.",
+    "schema": {"type": "string", "maxLength": 257},
+}
+_ACCEPTED_HEADERS = {
+    "Location": {"description": "The job's status.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "Seconds until a look is worth while.", "schema": {"type": "string"}},
+}
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=JobShown,
+    operation_id="submitJob",
+    summary="Accept a job durably",
+    responses={202: {"headers": _ACCEPTED_HEADERS}, **problems(400, 413, 415)},
+    openapi_extra={"parameters": [_KEY_HEADER]},
+)
+async def submit(
+    new: NewJob, caller: Submitter, request: Request, response: Response, ledger: LedgerPart, links: LinksPart
+) -> JobShown:
+    """The job is on disk when the answer is sent; from then on nothing loses it."""
+    key = idempotency_key(request)
+    spec = _known_agent(agents_of(request), new.agent)
+    try:
+        job = await ledger.jobs.accept(_submission(new, spec, caller, key))
+    except KeyReused:
+        detail = "This Idempotency-Key was used for another request: choose a new key, or send the first request."
+        raise Problem(422, "idempotency_key_reused", detail) from None
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Retry-After"] = str(POLL_SECONDS)
+    return job_shown(job, links)
+
+
+@router.get(
+    "", response_model=JobPage, operation_id="listJobs", summary="Jobs, newest first", responses=problems()
+)
+async def jobs(
+    caller: Anyone,
+    ledger: LedgerPart,
+    links: LinksPart,
+    state: JobState | None = None,
+    agent: Annotated[str | None, Query(pattern=IDENTIFIER_PATTERN)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> JobPage:
+    """Your own jobs; with the role review or admin, the tenant's."""
+    rows = await ledger.jobs.page(
+        caller.tenant,
+        user=visible_user(caller),
+        state=state,
+        agent=agent,
+        before=position_of(cursor),
+        limit=limit + 1,
+    )
+    page, following = page_of(rows, limit, "created_at")
+    return JobPage(items=[job_shown(job, links) for job in page], next_cursor=following)
+
+
+@router.get(
+    "/{id}", response_model=JobShown, operation_id="readJob", summary="Where a job stands", responses=problems(404)
+)
+async def status(id: str, caller: Anyone, ledger: LedgerPart, links: LinksPart) -> JobShown:
+    """Always 200 for a job of yours: what went wrong later stands inside."""
+    return job_shown(found(await ledger.jobs.read(caller.tenant, id, user=visible_user(caller))), links)
+
+
+@router.get(
+    "/{id}/attempts",
+    response_model=AttemptList,
+    operation_id="listAttempts",
+    summary="Every attempt with category, wait and cost",
+    responses=problems(404),
+)
+async def attempts(id: str, caller: Anyone, ledger: LedgerPart) -> AttemptList:
+    """In the order in which they began."""
+    job = found(await ledger.jobs.read(caller.tenant, id, user=visible_user(caller)))
+    return AttemptList(
+        items=[AttemptShown(**attempt.model_dump()) for attempt in await ledger.jobs.attempts(job.id)]
+    )
+
+
+@router.post(
+    "/{id}/cancel",
+    status_code=202,
+    response_model=JobShown,
+    operation_id="cancelJob",
+    summary="Ask a job to stop",
+    responses=problems(404, 409, 413, 415),
+)
+async def cancel(id: str, caller: Submitter, ledger: LedgerPart, links: LinksPart) -> JobShown:
+    """No further step begins; what was done is undone where that is possible. Repeating it changes nothing."""
+    user = visible_user(caller)
+    state = found(await ledger.jobs.request_cancel(caller.tenant, id, user=user, actor=caller.user))
+    if state is JobState.DEAD:
+        raise Problem(409, "job_is_dead", "The job is dead: a reviewer may discard or redrive it.")
+    if state in {JobState.SUCCEEDED, JobState.DISCARDED}:
+        raise Problem(409, "job_is_over", f"The job is {state} already.")
+    return job_shown(found(await ledger.jobs.read(caller.tenant, id, user=user)), links)
+
+
+def _known_agent(agents: AgentRegistry, name: str) -> AgentSpec:
+    try:
+        return agents.current(name)
+    except UnknownAgent:
+        names = ", ".join(agents.names())
+        raise unacceptable("/agent", f"There is no such agent; these there are: {names}.") from None
+
+
+def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None) -> Submission:
+    return Submission(
+        id=str(uuid.uuid4()),
+        principal=Principal(tenant=caller.tenant, user=caller.user),
+        agent=spec.name,
+        policy_version=spec.policy_version,
+        origin="api",
+        text=new.input.text,
+        priority=new.priority,
+        budget=new.budget.as_budget() if new.budget else spec.default_budget,
+        deadline_seconds=new.deadline_seconds,
+        key=key,
+        # Of what the request means, defaults included: order and spaces do not count.
+        fingerprint=fingerprint(new.model_dump(mode="json")),
+    )

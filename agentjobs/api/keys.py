@@ -1,0 +1,64 @@
+"""Routes of API keys. For admins of the tenant."""
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter, Response
+
+from agentjobs.api.authentication import Admin
+from agentjobs.api.declared import problems
+from agentjobs.api.parts import LedgerPart, found
+from agentjobs.api.problems import Problem
+from agentjobs.api.schemas import KeyList, KeyMade, KeyShown, NewKey
+from agentjobs.api.shown import key_shown
+from agentjobs.api.strict_json import StrictRoute
+from agentjobs.ledger.identity import Caller
+from agentjobs.ledger.ledger import Ledger
+
+router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=StrictRoute)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=KeyMade,
+    operation_id="createKey",
+    summary="Make an API key",
+    responses=problems(400, 413, 415),
+)
+async def create(new: NewKey, caller: Admin, response: Response, ledger: LedgerPart) -> KeyMade:
+    """The answer is the only place that shows the key."""
+    tenant = await _tenant_for(new, caller, ledger)
+    expires_at = datetime.now(UTC) + timedelta(seconds=new.expires_in_seconds) if new.expires_in_seconds else None
+    plain, record = await ledger.identity.create_key(tenant, new.user, frozenset(new.roles), expires_at=expires_at)
+    await ledger.identity.record(caller.tenant, caller.user, "create_key", record.id)
+    response.headers["Cache-Control"] = "no-store"
+    return KeyMade(**key_shown(record).model_dump(), key=plain)
+
+
+@router.get("", response_model=KeyList, operation_id="listKeys", summary="All keys", responses=problems())
+async def keys(caller: Admin, ledger: LedgerPart) -> KeyList:
+    """Also the revoked ones."""
+    return KeyList(items=[key_shown(key) for key in await ledger.identity.keys(caller.tenant)])
+
+
+@router.get("/{id}", response_model=KeyShown, operation_id="readKey", summary="One key", responses=problems(404))
+async def key(id: str, caller: Admin, ledger: LedgerPart) -> KeyShown:
+    """Without its secret."""
+    return key_shown(found(await ledger.identity.key(caller.tenant, id)))
+
+
+@router.delete("/{id}", status_code=204, operation_id="revokeKey", summary="Revoke a key", responses=problems(404))
+async def revoke(id: str, caller: Admin, ledger: LedgerPart) -> None:
+    """It is refused from now on, within seconds. Repeating it changes nothing."""
+    found(await ledger.identity.revoke_key(caller.tenant, id))
+    await ledger.identity.record(caller.tenant, caller.user, "revoke_key", id)
+
+
+async def _tenant_for(new: NewKey, caller: Caller, ledger: Ledger) -> str:
+    if new.tenant is None or new.tenant == caller.tenant:
+        return caller.tenant
+    if not await ledger.identity.may_make_tenants(caller.key_id):
+        raise Problem(403, "other_tenant", "Only the first admin key may make keys for another tenant.")
+    if await ledger.identity.create_tenant(new.tenant):
+        await ledger.identity.record(caller.tenant, caller.user, "create_tenant", new.tenant)
+    return new.tenant

@@ -1,0 +1,393 @@
+-- The schema of the ledger, as the migrations lead to it: to be read, not to be run on a database in use.
+-- Why it is so, migrations/0001_ledger.sql says. Written by `python -m tests.ledger.documented_schema`;
+-- tests/ledger/test_schema.py fails when it differs from what the migrations make.
+
+CREATE FUNCTION public.jobs_keep_previous_state() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.previous_state := OLD.state;
+    RETURN NEW;
+END
+$$;
+
+CREATE TABLE public.api_keys (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    roles text[] NOT NULL,
+    key_hash bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_keys_roles_known CHECK (((roles <@ ARRAY['submit'::text, 'review'::text, 'admin'::text]) AND (cardinality(roles) > 0))),
+    CONSTRAINT api_keys_user_is_safe CHECK (("user" ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+);
+
+CREATE TABLE public.attempts (
+    id bigint NOT NULL,
+    job_id text NOT NULL,
+    step text NOT NULL,
+    effect_key text NOT NULL,
+    run_id text NOT NULL,
+    attempt integer NOT NULL,
+    worker text NOT NULL,
+    outcome text DEFAULT 'running'::text NOT NULL,
+    category text,
+    message text,
+    wait_seconds double precision,
+    next_attempt_at timestamp with time zone,
+    model text,
+    tokens_in bigint DEFAULT 0 NOT NULL,
+    tokens_out bigint DEFAULT 0 NOT NULL,
+    usd numeric(18,9) DEFAULT 0 NOT NULL,
+    tokens_reserved bigint DEFAULT 0 NOT NULL,
+    usd_reserved numeric(18,9) DEFAULT 0 NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    finished_at timestamp with time zone,
+    CONSTRAINT attempts_failure_has_category CHECK (((category IS NOT NULL) = (outcome = 'failed'::text))),
+    CONSTRAINT attempts_finished_exactly_when_over CHECK (((finished_at IS NOT NULL) = (outcome <> 'running'::text))),
+    CONSTRAINT attempts_outcome_known CHECK ((outcome = ANY (ARRAY['running'::text, 'succeeded'::text, 'failed'::text, 'crashed'::text])))
+);
+
+ALTER TABLE public.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.attempts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.audit_log (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    tenant text NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    target text NOT NULL,
+    note text
+);
+
+ALTER TABLE public.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.audit_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.dead_letters (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    generation integer NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    category text NOT NULL,
+    reason text NOT NULL,
+    message text NOT NULL,
+    step text,
+    agent text NOT NULL,
+    policy_version text NOT NULL,
+    worker text NOT NULL,
+    origin text NOT NULL,
+    review_id text NOT NULL,
+    attempts integer NOT NULL,
+    effects_done jsonb NOT NULL,
+    effects_in_doubt jsonb NOT NULL,
+    died_at timestamp with time zone DEFAULT now() NOT NULL,
+    alerted_at timestamp with time zone,
+    resolved_at timestamp with time zone,
+    resolved_by text,
+    note text,
+    CONSTRAINT dead_letters_generation_positive CHECK ((generation > 0)),
+    CONSTRAINT dead_letters_resolved_exactly_when_closed CHECK (((resolved_at IS NOT NULL) = (state = ANY (ARRAY['redriven'::text, 'discarded'::text])))),
+    CONSTRAINT dead_letters_state_known CHECK ((state = ANY (ARRAY['open'::text, 'redrive_requested'::text, 'redriven'::text, 'discard_requested'::text, 'discarded'::text])))
+);
+
+CREATE TABLE public.effects (
+    key text NOT NULL,
+    job_id text NOT NULL,
+    step text NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    effect_class text NOT NULL,
+    fingerprint text NOT NULL,
+    state text DEFAULT 'begun'::text NOT NULL,
+    in_doubt boolean DEFAULT false NOT NULL,
+    begun_count integer DEFAULT 1 NOT NULL,
+    result jsonb,
+    begun_at timestamp with time zone DEFAULT now() NOT NULL,
+    sent_at timestamp with time zone DEFAULT now() NOT NULL,
+    completed_at timestamp with time zone,
+    CONSTRAINT effects_class_known CHECK ((effect_class = ANY (ARRAY['read_only'::text, 'transactional'::text, 'idempotent'::text, 'reconcilable'::text, 'unsafe'::text]))),
+    CONSTRAINT effects_kind_known CHECK ((kind = ANY (ARRAY['model'::text, 'tool'::text, 'undo'::text]))),
+    CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) AND (result IS NOT NULL)) = (state = ANY (ARRAY['completed'::text, 'undone'::text])))),
+    CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
+);
+
+CREATE TABLE public.grants (
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    action text NOT NULL,
+    granted_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT grants_action_form CHECK ((action ~ '^[a-z_]{1,40}:[a-z_]{1,40}$'::text))
+);
+
+CREATE TABLE public.idempotency_keys (
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    operation text NOT NULL,
+    key text NOT NULL,
+    fingerprint text NOT NULL,
+    job_id text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.job_events (
+    job_id text NOT NULL,
+    seq integer NOT NULL,
+    type text NOT NULL,
+    data jsonb DEFAULT '{}'::jsonb NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.jobs (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    agent text NOT NULL,
+    policy_version text NOT NULL,
+    origin text NOT NULL,
+    input jsonb NOT NULL,
+    priority smallint NOT NULL,
+    budget_tokens bigint,
+    budget_usd numeric(12,6),
+    deadline_seconds integer NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'pending'::text NOT NULL,
+    previous_state text,
+    step text,
+    attempt integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone,
+    failure jsonb,
+    generation integer DEFAULT 0 NOT NULL,
+    result jsonb,
+    tokens_in bigint DEFAULT 0 NOT NULL,
+    tokens_out bigint DEFAULT 0 NOT NULL,
+    usd numeric(18,9) DEFAULT 0 NOT NULL,
+    tokens_reserved bigint DEFAULT 0 NOT NULL,
+    usd_reserved numeric(18,9) DEFAULT 0 NOT NULL,
+    event_seq integer DEFAULT 0 NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    dispatched_at timestamp with time zone,
+    started_at timestamp with time zone,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    finalized_at timestamp with time zone,
+    CONSTRAINT jobs_dead_has_failure CHECK (((state <> 'dead'::text) OR (failure IS NOT NULL))),
+    CONSTRAINT jobs_deadline_positive CHECK ((deadline_seconds > 0)),
+    CONSTRAINT jobs_finalized_exactly_when_final CHECK (((finalized_at IS NOT NULL) = (state = ANY (ARRAY['succeeded'::text, 'cancelled'::text, 'discarded'::text])))),
+    CONSTRAINT jobs_id_is_safe CHECK ((id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+    CONSTRAINT jobs_next_attempt_exactly_in_retry_wait CHECK (((next_attempt_at IS NOT NULL) = (state = 'retry_wait'::text))),
+    CONSTRAINT jobs_priority_range CHECK (((priority >= 1) AND (priority <= 5))),
+    CONSTRAINT jobs_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text, 'discarded'::text]))),
+    CONSTRAINT jobs_succeeded_has_result CHECK (((state <> 'succeeded'::text) OR (result IS NOT NULL))),
+    CONSTRAINT jobs_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
+    CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text))))),
+    CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric))
+);
+
+CREATE TABLE public.outbox (
+    id bigint NOT NULL,
+    topic text NOT NULL,
+    job_id text NOT NULL,
+    tenant text NOT NULL,
+    priority smallint DEFAULT 3 NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    available_at timestamp with time zone DEFAULT now() NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    last_error text,
+    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text])))
+);
+
+ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.schema_migrations (
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.tenants (
+    id text NOT NULL,
+    running_cap integer DEFAULT 200 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT tenants_id_is_safe CHECK ((id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+    CONSTRAINT tenants_running_cap_positive CHECK ((running_cap > 0))
+);
+
+CREATE TABLE public.tickets (
+    id bigint NOT NULL,
+    tenant text NOT NULL,
+    operation_key text NOT NULL,
+    job_id text NOT NULL,
+    subject text NOT NULL,
+    body text NOT NULL,
+    category text NOT NULL,
+    urgency text NOT NULL,
+    language text NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    closed_at timestamp with time zone,
+    search tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, ((subject || ' '::text) || body))) STORED,
+    CONSTRAINT tickets_closed_exactly_when_closed CHECK (((closed_at IS NOT NULL) = (state = 'closed'::text))),
+    CONSTRAINT tickets_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text]))),
+    CONSTRAINT tickets_subject_not_blank CHECK ((btrim(subject) <> ''::text))
+);
+
+ALTER TABLE public.tickets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.tickets_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE SEQUENCE public.worker_numbers
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.workers (
+    id text NOT NULL,
+    number integer NOT NULL,
+    identity text NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    stopped_at timestamp with time zone,
+    lost_at timestamp with time zone,
+    taken_over_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_hash_unique UNIQUE (key_hash);
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.attempts
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.effects
+    ADD CONSTRAINT effects_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.grants
+    ADD CONSTRAINT grants_pkey PRIMARY KEY (tenant, "user", action);
+
+ALTER TABLE ONLY public.idempotency_keys
+    ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, "user", operation, key);
+
+ALTER TABLE ONLY public.job_events
+    ADD CONSTRAINT job_events_pkey PRIMARY KEY (job_id, seq);
+
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.tenants
+    ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.tickets
+    ADD CONSTRAINT tickets_one_per_operation UNIQUE (operation_key);
+
+ALTER TABLE ONLY public.tickets
+    ADD CONSTRAINT tickets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.workers
+    ADD CONSTRAINT workers_number_unique UNIQUE (number);
+
+ALTER TABLE ONLY public.workers
+    ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
+
+CREATE INDEX api_keys_by_tenant ON public.api_keys USING btree (tenant, created_at);
+
+CREATE INDEX attempts_by_worker ON public.attempts USING btree (worker, job_id);
+
+CREATE INDEX attempts_of_job ON public.attempts USING btree (job_id, id);
+
+CREATE INDEX attempts_running ON public.attempts USING btree (effect_key) WHERE (outcome = 'running'::text);
+
+CREATE INDEX audit_log_by_tenant ON public.audit_log USING btree (tenant, id);
+
+CREATE INDEX dead_letters_by_tenant ON public.dead_letters USING btree (tenant, died_at DESC, id DESC);
+
+CREATE INDEX effects_of_job ON public.effects USING btree (job_id, begun_at);
+
+CREATE INDEX jobs_dispatched_and_live ON public.jobs USING btree (tenant) WHERE ((dispatched_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text])));
+
+CREATE INDEX jobs_newest_first ON public.jobs USING btree (tenant, created_at DESC, id DESC);
+
+CREATE INDEX outbox_commands ON public.outbox USING btree (id) WHERE (topic <> 'start_job'::text);
+
+CREATE INDEX outbox_starts ON public.outbox USING btree (tenant, priority, id) WHERE (topic = 'start_job'::text);
+
+CREATE INDEX tickets_of_tenant ON public.tickets USING btree (tenant, id);
+
+CREATE INDEX tickets_search ON public.tickets USING gin (search);
+
+CREATE INDEX workers_present ON public.workers USING btree (number) WHERE ((stopped_at IS NULL) AND (taken_over_at IS NULL));
+
+CREATE TRIGGER jobs_keep_previous_state BEFORE UPDATE OF state ON public.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION public.jobs_keep_previous_state();
+
+ALTER TABLE ONLY public.api_keys
+    ADD CONSTRAINT api_keys_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.attempts
+    ADD CONSTRAINT attempts_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.dead_letters
+    ADD CONSTRAINT dead_letters_job_fkey FOREIGN KEY (id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.effects
+    ADD CONSTRAINT effects_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.grants
+    ADD CONSTRAINT grants_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.idempotency_keys
+    ADD CONSTRAINT idempotency_keys_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.job_events
+    ADD CONSTRAINT job_events_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.tickets
+    ADD CONSTRAINT tickets_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
