@@ -214,6 +214,7 @@ class AgentJob:
                 **options.RECORD,
             )
         )
+        self._show(now.state)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return now.state
 

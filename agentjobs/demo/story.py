@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import TypeVar
 
 from rich.console import Console
@@ -43,7 +44,6 @@ class Story:
     """Three acts over one running stack."""
 
     def __init__(self, console: Console, stack: Stack, ledger: Ledger) -> None:
-        self._say = console.print
         self._console = console
         self._stack = stack
         self._ledger = ledger
@@ -79,12 +79,15 @@ class Story:
         pid = self._stack.info.pids["worker-1"]
         self._say(f"Job {job_id}: its ticket is committed; the worker (pid {pid}) has told nobody yet.")
         await self._stack.kill("worker-1")
-        self._say("kill -9. The supervisor starts a new worker; Temporal misses the old one's heartbeats.")
+        killed = monotonic()
+        self._say("kill -9. Its database session is gone, so its work is handed on; a new worker is started.")
         await self._eventually(lambda: self._succeeded(job_id), "the job after the crash")
+        took = monotonic() - killed
         tickets = await self._ledger.tickets.of_operation(keys.step_key(job_id, TICKET_STEP))
         _hold(len(tickets) == 1, f"there are {len(tickets)} tickets")
         new_pid = self._stack.info.pids["worker-1"]
-        self._say(f"The new worker (pid {new_pid}) found the receipt: the job succeeded, with one ticket.")
+        self._say(f"The new worker (pid {new_pid}) found the receipt: the job succeeded, with one ticket,")
+        self._say(f"{took:.1f} s after the kill.")
 
     async def _committed(self, submitted: Sequence[Submitted]) -> str | None:
         for one in submitted:
@@ -165,6 +168,9 @@ class Story:
 
     def _client(self, key: str) -> Client:
         return Client(Place(self._stack.info.api, key), Outside(), self._say)
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
 
     def _title(self, text: str) -> None:
         self._console.print(f"\n{text}", style="bold")

@@ -24,7 +24,7 @@ def results_table(jobs: Sequence[Job], languages: Sequence[str]) -> Table:
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
     for name in ("job", "lang", "state", "plan", "ticket"):
         table.add_column(name, no_wrap=True)
-    table.add_column("answer")
+    table.add_column("answer", no_wrap=True, overflow="ellipsis")
     for job, language in zip(jobs, languages, strict=True):
         table.add_row(job.id[:8], language, styled(job.state), _plan(job), _ticket(job), _answer(job))
     return table
@@ -41,4 +41,4 @@ def _ticket(job: Job) -> str:
 
 
 def _answer(job: Job) -> Text:
-    return Text(one_line((job.result.answer if job.result else None) or "")[:90] + " ...")
+    return Text(one_line((job.result.answer if job.result else None) or ""))

@@ -1,7 +1,7 @@
 """JSON over HTTP to a destination for tickets: one request, one answer, every failure translated once.
 
-What a failure says about the effect is decided here, by one rule: before the connection stands, nothing was sent; an
-answer of 4xx is a refusal, so nothing happened; everything else that goes wrong leaves a doubt.
+What a failure says about the effect is decided here, by one rule: before the connection stands, nothing was sent;
+an answer of 4xx is a refusal, so nothing happened; everything else that goes wrong leaves a doubt.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WHOLE_SECONDS: Final = 30.0
 """For a request with its answer: httpx counts only the silence between two pieces of it."""
 
 ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
-"""A page of 50 issues with the longest bodies that GitHub takes (65,536 characters of up to 4 bytes) has 13 MiB."""
+"""A page of 50 issues with the longest bodies that GitHub takes (65,536 characters of up to 4 bytes): 13 MiB."""
 
 _NOTHING_SENT: Final = (
     httpx.ConnectError,
@@ -44,7 +44,6 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-_UNSENDABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 Read = TypeVar("Read", bound=BaseModel)
@@ -99,7 +98,7 @@ class Answer:
             ) from None
 
     def refused(self, advice: str = "") -> JobError:
-        """The failure that an answer of 300 and above means. Its own words are left out: they may quote content."""
+        """The failure that an answer of 300 or above means. Its own words are left out: they may quote content."""
         category = classify(Facts(http_status=self.status))
         message = f"{self.destination} answered HTTP {self.status}" + (f": {advice}" if advice else "")
         if category in RETRYABLE:
@@ -161,7 +160,7 @@ class Destination:
     ) -> Answer:
         request = self._client.build_request(
             method,
-            "/".join((self._base_url, *(quote(part, safe="@") for part in path))),
+            "/".join((self._base_url, *(quote(part, safe="") for part in path))),
             headers=self._headers | (headers or {}),
             timeout=TIMEOUT,
             **content,
@@ -183,21 +182,7 @@ class Destination:
         message = f"the exchange with {self._name} broke off ({type(error).__name__})"
         if category not in RETRYABLE:
             return PermanentError(category, message)
-        return RetryableError(
-            category, message, nothing_happened=changing and isinstance(error, _NOTHING_SENT)
-        )
-
-
-def sendable(text: str) -> str:
-    """The text with plain line ends. Raises PermanentError for what no JSON API can be trusted to keep."""
-    if _UNSENDABLE.search(text):
-        raise PermanentError(Category.INVALID_INPUT, "a ticket's text has a NUL or half a surrogate pair")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def one_line(text: str) -> str:
-    """As a title: trackers elsewhere have one line for it."""
-    return " ".join(sendable(text).split())
+        return RetryableError(category, message, nothing_happened=changing and isinstance(error, _NOTHING_SENT))
 
 
 def checked_url(url: str) -> str:

@@ -11,6 +11,7 @@ without telling what the first one did.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -19,12 +20,12 @@ import httpx
 from pydantic import Field, SecretStr
 
 from agentjobs.domain.effects import EffectClass
-from agentjobs.domain.failures import Category, Facts, PermanentError, classify
+from agentjobs.domain.failures import Category, Facts, PermanentError, RetryableError, classify
 from agentjobs.domain.job import Job
 from agentjobs.ledger.database import Connection
-from agentjobs.trackers.http import Answer, Destination, Told, checked_secret, checked_url, one_line, sendable
+from agentjobs.trackers.http import Answer, Destination, Told, checked_secret, checked_url
 from agentjobs.trackers.tracker import FoundTicket, NewTicket, TicketReceipt
-from agentjobs.trackers.words import distinctive_words
+from agentjobs.trackers.words import distinctive_words, one_line, sendable
 
 _ADVICE: Final = {
     400: "check that its schema has the lines of docs/trackers.md",
@@ -32,6 +33,9 @@ _ADVICE: Final = {
     403: "the user of the settings needs the role User, with REST access",
     404: "check the address of the settings, and that the REST interface is switched on",
 }
+_UNFORESEEN: Final = "An error occurred. Please check the server log"
+"""Roundup answers 400, and this, to every exception that it does not know, such as a locked database."""
+
 _SEARCHED_WORDS: Final = 4  # each costs two requests: Roundup has no "this word or that one, here or there"
 
 
@@ -114,7 +118,7 @@ class RoundupTracker:
         """Create the issue, or adopt the one that the key has."""
         answer = await self._http.change("POST", "issue", document=_properties(ticket, key, job))
         if answer.status == 409:
-            return await self._existing(answer, key, job)
+            return await self._existing(key, job)
         return self._receipt(_accepted(answer).read_as(_Created).data)
 
     async def find(self, key: str, *, job: Job) -> TicketReceipt | None:
@@ -155,7 +159,7 @@ class RoundupTracker:
         _accepted(answer)
 
     async def search(self, query: str, *, job: Job, limit: int) -> list[FoundTicket]:
-        """The tenant's issues with one of the words in title or body: those with most of them first, then the newest."""
+        """The tenant's issues with a word of it in title or body: those with most words first, then the newest."""
         items: dict[str, _Item] = {}
         hits: Counter[str] = Counter()
         for word in distinctive_words(query, at_most=_SEARCHED_WORDS):
@@ -180,11 +184,12 @@ class RoundupTracker:
         )
         return [i for i in _accepted(answer).read_as(_Found).data.collection if i.tenant == tenant]
 
-    async def _existing(self, answer: Answer, key: str, job: Job) -> TicketReceipt:
+    async def _existing(self, key: str, job: Job) -> TicketReceipt:
         found = await self.find(key, job=job)
-        if found is None:
-            # In doubt, although it was a refusal: some attempt has created what we cannot see yet.
-            raise answer.try_later(classify(Facts(connection_lost=True)), "Roundup knows the key, but not its issue")
+        if found is None:  # in doubt, although it was a refusal: some attempt has created what we cannot see
+            raise RetryableError(
+                Category.UNAVAILABLE, "Roundup refused the key as known, but shows no issue of it"
+            )
         return found
 
     def _receipt(self, item: _Item) -> TicketReceipt:
@@ -211,9 +216,11 @@ def _of_its_own_pages(web: str) -> dict[str, str]:
 
 
 def _accepted(answer: Answer) -> Answer:
-    if not answer.succeeded:
-        raise answer.refused(_ADVICE.get(answer.status, ""))
-    return answer
+    if answer.succeeded:
+        return answer
+    if answer.status == 400 and _UNFORESEEN in json.dumps(answer.document):
+        raise RetryableError(classify(Facts(http_status=500)), "Roundup met an error of its own: see its log")
+    raise answer.refused(_ADVICE.get(answer.status, ""))
 
 
 def _number(receipt: TicketReceipt) -> str:

@@ -1,9 +1,7 @@
 """Recorded histories still replay: what would break a running job is caught here."""
 
-import base64
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from temporalio.workflow import NondeterminismError
 
 from agentjobs.domain import decisions
 from agentjobs.temporal import DATA_CONVERTER, workflow_runner
+from tests.replay.texts import texts_of
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
 
@@ -58,24 +57,10 @@ async def test_an_incompatible_change_is_caught(monkeypatch: pytest.MonkeyPatch)
         await replayer().replay_workflow(history_of(success))
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Every text of a history, with its payloads decoded."""
-    if isinstance(value, dict):
-        if isinstance(value.get("data"), str):
-            yield base64.b64decode(value["data"]).decode("utf-8", "replace")
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, str):
-        yield value
-
-
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 def test_a_history_holds_no_credential_and_no_request(path: Path) -> None:
     forbidden = re.compile(r"ajk_|\bsk-|ghp_|whsec_|Bearer |postgres(ql)?://|My printer is on fire")
 
-    found = [text for text in _texts(json.loads(path.read_text("utf-8"))) if forbidden.search(text)]
+    found = [text for text in texts_of(json.loads(path.read_text("utf-8"))) if forbidden.search(text)]
 
     assert found == []
