@@ -78,7 +78,7 @@ class Executor:
         kind: EffectKind,
         name: str,
         effect_class: EffectClass,
-        arguments: Any,
+        fingerprint: str,
         grant: str | None = None,
         reserve: Reservation | None = None,
     ) -> Intent:
@@ -91,7 +91,7 @@ class Executor:
             kind=kind,
             name=name,
             effect_class=effect_class,
-            fingerprint=keys.fingerprint({"name": name, "arguments": arguments}),
+            fingerprint=fingerprint,
             run_id=info.workflow_run_id or info.activity_id,
             attempt=info.attempt,
             worker=self._worker.id,

@@ -1,7 +1,7 @@
 """What crosses between workflows and activities: one small frozen model a handler, so that fields can be added.
 
-Content travels only where an activity cannot look it up: the request's text, replies and receipts stay in the
-ledger; a tool's arguments are here, since they are what the workflow decided to carry out.
+No content travels: the request, the model's replies, a tool's arguments and receipts stay in the ledger, where an
+activity looks them up with the statement that it makes anyway. So none of it is in Temporal's history.
 """
 
 from datetime import datetime

@@ -104,7 +104,7 @@ class ModelCalls:
             effect_class=EffectClass.READ_ONLY,
             # What a model is told follows from the job and from earlier receipts, which never change; the
             # policy version may (a redrive chooses one), and must not make a paid reply a conflict.
-            arguments={"agent": job.agent, "step": step},
+            fingerprint=keys.fingerprint({"agent": job.agent, "step": step}),
             reserve=spec.call_reservation,
         )
 
@@ -137,7 +137,7 @@ class ModelCalls:
             return None
         return WantedTool(
             tool=decision.tool,
-            arguments=decision.arguments,
+            fingerprint=keys.fingerprint_of_call(decision.tool, decision.arguments),
             undoable=isinstance(self._tools.get(decision.tool), UndoableTool),
         )
 
@@ -147,15 +147,21 @@ def _plan_of(done: tuple[DoneStep, ...]) -> Plan | None:
     return Plan.model_validate(stored[0]) if stored else None
 
 
+def arguments_asked_for(done: tuple[DoneStep, ...], step: int) -> dict[str, Any]:
+    """The arguments that the model's stored reply gave for this step."""
+    replies = [reply.result for reply in done if reply.step == keys.model_step(step)]
+    if not replies:
+        raise PermanentError(Category.NOT_FOUND, "the ledger has no reply that asked for this step")
+    arguments: dict[str, Any] = replies[0]["decision"]["arguments"]
+    return arguments
+
+
 def _tool_results(done: tuple[DoneStep, ...]) -> tuple[ToolResult, ...]:
-    asked: dict[str, dict[str, Any]] = {
-        step.step: step.result["decision"] for step in done if "decision" in step.result
-    }
     results = [
         ToolResult(
             step=keys.step_number(step.step),
             tool=step.name,
-            arguments=asked[keys.model_step(keys.step_number(step.step))]["arguments"],
+            arguments=arguments_asked_for(done, keys.step_number(step.step)),
             result=step.result,
         )
         for step in done

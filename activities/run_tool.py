@@ -9,10 +9,11 @@ from temporalio import activity
 from activities.executor import Executor, LookUp, Reply, Work
 from activities.failures import judged
 from activities.inputs import Done, ToolStep, UndoneOutcome, UndoStep
+from activities.model_calls import arguments_asked_for
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
-from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.domain.failures import Category, KeyConflict, PermanentError
 from agentjobs.domain.job import Frozen
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, Intent
@@ -42,11 +43,14 @@ class ToolRuns:
         tool, intent = self._allowed(step, activity_id)
 
         async def call(begun: Begun, connection: Connection | None) -> Reply:
-            # Parsed here, so that a refusal is an attempt on record.
-            arguments = parsed(tool, step.wanted.arguments, Category.INVALID_INPUT)
+            # Read and parsed here, so that a refusal is an attempt on record.
+            given = arguments_asked_for(begun.done, step.step)
+            if keys.fingerprint_of_call(tool.name, given) != intent.fingerprint:
+                raise KeyConflict(recorded=keys.fingerprint_of_call(tool.name, given), given=intent.fingerprint)
+            arguments = parsed(tool, given, Category.INVALID_INPUT)
             return Reply(await tool.call(arguments, _context(begun, intent, connection)))
 
-        await self._executor.carry_out(intent, Work(call, *_reconciliation(tool, intent)))
+        await self._executor.carry_out(intent, Work(call, *_reconciliation(tool, intent)), with_done=True)
         return Done(step=activity_id)
 
     def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
@@ -58,7 +62,7 @@ class ToolRuns:
                 kind=EffectKind.TOOL,
                 name=tool.name,
                 effect_class=tool.effect_class,
-                arguments=step.wanted.arguments,
+                fingerprint=step.wanted.fingerprint,
                 grant=tool.grant,
             )
 
@@ -91,7 +95,7 @@ class ToolRuns:
             kind=EffectKind.UNDO,
             name=tool.name,
             effect_class=_class_of_undo(tool),
-            arguments=receipt,
+            fingerprint=keys.fingerprint({"undo": step.undone, "receipt": receipt}),
         )
 
         async def call(begun: Begun, connection: Connection | None) -> Reply:

@@ -5,6 +5,7 @@ cannot go on stays here, dead, and waits for a person's word; it holds no worker
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar, assert_never
@@ -235,17 +236,19 @@ class AgentJob:
         await self._follow(await self._word())
 
     async def _word(self) -> Order:
+        """A person's word; a cancel in the Temporal UI means a discard, and is compensated like one."""
         self._order, self._waits_for_word = None, True
-        try:
-            await workflow.wait_condition(lambda: self._order is not None)
-        except asyncio.CancelledError:
-            # Cancelled in the Temporal UI: the same as a discard, and compensated like one.
-            self._order = Order(
-                action="discard", generation=self._generation, policy_version=self._start.policy_version
-            )
+        with contextlib.suppress(asyncio.CancelledError):
+            await workflow.wait_condition(lambda: self._order is not None or self._cancel_is_unheeded())
         self._waits_for_word = False
-        assert self._order is not None  # noqa: S101 - what the wait was for
-        return self._order
+        return self._order or Order(
+            action="discard", generation=self._generation, policy_version=self._start.policy_version
+        )
+
+    def _cancel_is_unheeded(self) -> bool:
+        # It may have come while the death was being recorded; then it raises nothing any more. One that was
+        # heeded (the job died of its compensation) is no word on the death.
+        return workflow.cancellation_reason() is not None and self._progress.goal is Goal.ANSWER
 
     async def _follow(self, order: Order) -> None:
         match order.action:

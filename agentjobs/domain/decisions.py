@@ -6,7 +6,7 @@ plan -> (model -> tool)* -> answer -> outcome, and on cancel or discard: undo* -
 from enum import StrEnum
 from typing import Annotated, assert_never
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from agentjobs.domain import keys
 from agentjobs.domain.failures import Category, Failure, failure
@@ -23,10 +23,12 @@ class Goal(StrEnum):
 
 
 class WantedTool(Frozen):
-    """A tool call that the model decided on, as the workflow hands it to the executor."""
+    """A tool call that the model decided on. Its arguments stay with the reply in the ledger: they are made of
+    what somebody wrote, and the workflow needs no more than to know that they are the same.
+    """
 
     tool: str
-    arguments: dict[str, JsonValue]
+    fingerprint: str
     undoable: bool = False
 
 

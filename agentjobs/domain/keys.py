@@ -58,6 +58,11 @@ def fingerprint(value: JsonValue) -> str:
         raise ValueError("the value has no canonical JSON form (RFC 8785)") from error
 
 
+def fingerprint_of_call(tool: str, arguments: JsonValue) -> str:
+    """The fingerprint of a tool call. Raises ValueError as `fingerprint` does."""
+    return fingerprint({"tool": tool, "arguments": arguments})
+
+
 def step_number(activity_id: str) -> int:
     """The number in "step-3.create_ticket"."""
     return int(activity_id.split(".", 1)[0].removeprefix("step-"))

@@ -13,8 +13,8 @@ from agentjobs.domain.decisions import Action, Goal, Progress, WantedTool, decid
 from agentjobs.domain.failures import Category
 from agentjobs.domain.states import FINAL, JobState
 
-TICKET = WantedTool(tool="create_ticket", arguments={"subject": "Printer"}, undoable=True)
-SEARCH = WantedTool(tool="search_tickets", arguments={"query": "printer"})
+TICKET = WantedTool(tool="create_ticket", fingerprint="a" * 64, undoable=True)
+SEARCH = WantedTool(tool="search_tickets", fingerprint="b" * 64)
 MAX_STEPS = 6
 MODEL_WISHES = st.lists(st.sampled_from([TICKET, SEARCH, None]), max_size=20)
 INTERRUPTION = st.none() | st.tuples(

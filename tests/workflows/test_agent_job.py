@@ -238,3 +238,16 @@ async def test_a_terminated_job_can_still_be_redriven_without_repeating_anything
 
     assert provider.calls == ["plan", "step", "step", "answer"]
     assert await world.ticket_count() == 1
+
+
+async def test_a_cancel_that_meets_the_death_is_not_lost(world: World) -> None:
+    # The death is on record; its workflow learns of it only by the record's second attempt, up to a second later.
+    world.failpoints = "outcome.after_record=raise@1"
+    job_id = await world.submit(user="bob")
+
+    async with world.running():
+        await world.until(job_id, JobState.DEAD)
+        await world.workflow(job_id).cancel()
+        job = await world.until(job_id, JobState.DISCARDED)
+
+    assert job.finalized_at is not None
