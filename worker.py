@@ -29,7 +29,7 @@ from agentjobs.settings import Settings
 from agentjobs.temporal import connect, workflow_runner
 from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.tools.tool import ToolRegistry
-from agentjobs.trackers.postgres import PostgresTracker
+from agentjobs.trackers.catalogue import tracker_of
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
 
@@ -103,7 +103,10 @@ async def serve(settings: Settings) -> None:
         client = await connect()
         # Unique over restarts: Temporal shows it, and a takeover tells a dead process from its successor by it.
         identity = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        async with Presence(settings.dsn, ledger.workers, identity).held() as present:
+        async with (
+            tracker_of(settings, ledger.tickets) as tracker,
+            Presence(settings.dsn, ledger.workers, identity).held() as present,
+        ):
             worker = build_worker(
                 client,
                 ledger,
@@ -112,9 +115,11 @@ async def serve(settings: Settings) -> None:
                 identity=identity,
                 provider=provider,
                 agents=built_in_agents(),
-                tools=built_in_tools(PostgresTracker(ledger.tickets)),
+                tools=built_in_tools(tracker),
             )
-            log.info("worker_started", model=settings.model, task_queue=settings.task_queue)
+            log.info(
+                "worker_started", model=settings.model, tracker=settings.tracker, task_queue=settings.task_queue
+            )
             await worker.run()
     finally:
         await provider.aclose()

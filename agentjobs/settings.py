@@ -23,6 +23,8 @@ class TrackerName(StrEnum):
     """Where tickets go."""
 
     POSTGRES = "postgres"
+    ROUNDUP = "roundup"
+    GITHUB = "github"
 
 
 class SettingsError(Exception):
@@ -46,6 +48,12 @@ class Settings(BaseSettings):
     temporal_ui_url: str | None = None
     model: str = "offline"
     tracker: TrackerName = TrackerName.POSTGRES
+    roundup_url: str | None = None
+    roundup_user: str | None = None
+    roundup_password: SecretStr | None = None
+    github_repository: str | None = None
+    github_token: SecretStr | None = None
+    github_api_url: str = "https://api.github.com"
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
     log_level: str = "INFO"
@@ -60,6 +68,13 @@ class Settings(BaseSettings):
     def dsn(self) -> str:
         """The database address as asyncpg takes it."""
         return str(self.database_url)
+
+    def required(self, field: str) -> str:
+        """The text of a setting that another one makes necessary. Raises SettingsError naming its variable."""
+        value = getattr(self, field)
+        if value is None:
+            raise SettingsError(f"AGENTJOBS_{field.upper()} is required by AGENTJOBS_TRACKER={self.tracker}")
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
     @property
     def failpoints_allowed(self) -> bool:

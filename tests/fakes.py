@@ -39,6 +39,7 @@ class ScriptedProvider:
         self._errors = deque(errors)
         self._fails: dict[str, Exception] = {}
         self._holds: set[str] = set()
+        self._gate = asyncio.Event()
         self._reached: dict[str, asyncio.Event] = {}
         self.calls: list[str] = []
 
@@ -49,8 +50,12 @@ class ScriptedProvider:
             self._fails[purpose] = error
 
     def hold_at(self, purpose: str) -> None:
-        """From now on, calls of this purpose wait for ever, until they are cancelled."""
+        """From now on, calls of this purpose wait until they are released or cancelled."""
         self._holds.add(purpose)
+
+    def release(self) -> None:
+        """Let held calls go on."""
+        self._gate.set()
 
     async def reached(self, purpose: str) -> None:
         """Until a call of this purpose has been made."""
@@ -82,7 +87,7 @@ class ScriptedProvider:
         self.calls.append(purpose)
         self._reached.setdefault(purpose, asyncio.Event()).set()
         if purpose in self._holds:
-            await asyncio.Event().wait()
+            await self._gate.wait()
         if purpose in self._fails:
             raise self._fails[purpose]
         if self._errors:

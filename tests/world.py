@@ -73,6 +73,7 @@ class World:
     tenant: str
     agents: AgentRegistry = field(default_factory=built_in_agents)
     failpoints: str = ""
+    cached_workflows: int = 100
     between: Callable[[], Awaitable[None]] = a_moment
     """What happens between two looks: on the test server, time is skipped."""
 
@@ -192,6 +193,7 @@ class World:
                 "database_url": "postgresql://unused",
                 "task_queue": self.tenant,
                 "failpoints": self.failpoints,
+                "worker_cached_workflows": self.cached_workflows,
             }
         )
 

@@ -1,8 +1,8 @@
 """Tickets as issues of a GitHub repository, by the REST API.
 
 GitHub knows no idempotency key: a creation that is sent twice makes two issues. So the step key stands in the
-body, and an attempt that finds an earlier one in doubt looks for it before it sends (`find`). Only the ledger keeps
-two attempts from sending at the same time.
+body, and an attempt that finds an earlier one in doubt looks for it before it sends (`find`). Only the ledger
+keeps two attempts from sending at the same time.
 
 Two looks together see every issue that is there. The list of issues shows a new one at once (as a rule; the
 horizon covers the exceptions), but is only read back for an hour; the search index has everything, but seconds to
@@ -30,6 +30,7 @@ from agentjobs.trackers.words import distinctive_words, one_line, sendable
 PUBLIC_API: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
 LABEL: Final = "agentjobs"
+"""For people. Nothing goes by it: GitHub drops labels silently when the token may not set them."""
 
 LANDING_HORIZON_SECONDS: Final = 120.0
 """GitHub gives a request up after 10 seconds; the rest is for proxies on the way and for a list that lags."""
@@ -42,7 +43,7 @@ _PAGES: Final = 20
 _UNTOLD_WAIT_SECONDS: Final = 60.0
 """GitHub: without Retry-After or an exhausted limit's reset, wait for at least one minute."""
 
-_SEARCHED_WORDS: Final = 6  # a search takes five operators
+_SEARCHED_WORDS: Final = 4  # a search takes five operators and 256 characters
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _ADVICE: Final = {
     301: "the repository has moved: correct the settings",
@@ -161,13 +162,11 @@ class GithubTracker:
             return []
         any_word = " OR ".join(f'"{word}"' for word in words)
         tenant = _tenant_mark(job.principal.tenant)
-        result = await self._search(f'({any_word}) "{_inside(tenant)}" label:{LABEL}')
+        result = await self._search(f'({any_word}) "{_inside(tenant)}"')
         ours = [issue for issue in result.items if _lines(issue)[1:2] == [tenant]]
         return [FoundTicket(id=str(issue.number), subject=issue.title) for issue in ours[:limit]]
 
     async def _listed(self, head: str) -> list[_Issue]:
-        # Not filtered by our label: GitHub drops labels silently when the token may not set them, and a person may
-        # take one off.
         for page in range(1, _PAGES + 1):
             answer = await self._http.ask(
                 *self._issues,

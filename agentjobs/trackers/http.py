@@ -34,6 +34,10 @@ TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 WHOLE_SECONDS: Final = 30.0
 """For a request with its answer: httpx counts only the silence between two pieces of it."""
 
+CONNECTIONS: Final = 8
+"""At once, from one worker: Roundup lets five wait to be accepted, and resets what comes beyond some fifteen; GitHub
+asks for few at a time. Who finds none free within the timeout has sent nothing."""
+
 ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """A page of 50 issues with the longest bodies that GitHub takes (65,536 characters of up to 4 bytes): 13 MiB."""
 
@@ -206,7 +210,8 @@ def checked_secret(secret: SecretStr) -> str:
 def _own_client() -> httpx.AsyncClient:
     # No proxy and no certificates from the environment: what decides where credentials go stands in the settings.
     # Temporal retries; httpx repeats nothing unless its transport is told to.
-    return httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=False)
+    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+    return httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=False, limits=limits)
 
 
 async def _document(response: httpx.Response) -> JsonValue:

@@ -9,6 +9,8 @@ from agentjobs.domain.failures import Category, PermanentError
 
 _UNSENDABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _WORD: Final = re.compile(r"\w+")
+_OPERATORS: Final = frozenset({"and", "or", "not"})
+_LONGEST_WORD: Final = 30  # GitHub takes 256 characters of a query; beyond this nobody would type it again
 
 
 def sendable(text: str) -> str:
@@ -28,5 +30,5 @@ def distinctive_words(query: str, *, at_most: int) -> list[str]:
 
     Letters, digits and underscores only, so that no word is an operator or a qualifier of a search language.
     """
-    words = {word.casefold(): word for word in _WORD.findall(query)}
-    return sorted(words.values(), key=len, reverse=True)[:at_most]
+    words = {word.casefold(): word for word in _WORD.findall(query) if len(word) <= _LONGEST_WORD}
+    return sorted((words[w] for w in words if w not in _OPERATORS), key=len, reverse=True)[:at_most]

@@ -1,5 +1,7 @@
 """A job's course, on a real Temporal server and a real ledger."""
 
+import asyncio
+
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.job import Budget
 from agentjobs.domain.states import JobState
@@ -251,3 +253,32 @@ async def test_a_cancel_that_meets_the_death_is_not_lost(world: World) -> None:
         job = await world.until(job_id, JobState.DISCARDED)
 
     assert job.finalized_at is not None
+
+
+async def test_a_stopping_worker_finishes_the_call_that_it_is_in(world: World) -> None:
+    provider = ScriptedProvider()
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        provider.hold_at("answer")
+        await provider.reached("answer")
+        asyncio.get_running_loop().call_later(0.5, provider.release)  # when the worker is stopping already
+    async with world.running():
+        await world.until(job_id, JobState.SUCCEEDED)
+
+    answers = [a.outcome for a in await world.ledger.jobs.attempts(job_id) if a.step == "answer"]
+    assert answers == ["succeeded"]
+
+
+async def test_a_job_goes_the_same_way_without_the_workflow_cache(world: World) -> None:
+    job_id = await world.submit(user="bob")
+    world.cached_workflows = 0  # so every task replays the whole history
+
+    async with world.running():
+        await world.until(job_id, JobState.DEAD)
+        await world.grant("bob")
+        await world.order("redrive", job_id)
+        job = await world.until(job_id, JobState.SUCCEEDED)
+
+    assert job.generation == 1
+    assert await world.ticket_count() == 1
