@@ -13,15 +13,16 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias, assert_never
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 from temporalio import activity
 
 from activities.failures import as_known, judge, refused, told
 from activities.heartbeat import heartbeating
 from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
-from agentjobs.domain.effects import EffectClass, EffectKind, Resolution, resolve
+from agentjobs.domain.effects import EffectClass, EffectKind, Resolution, resolve, seconds_until_settled
 from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
-from agentjobs.domain.values import checked
+from agentjobs.domain.values import checked, require_finite
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, CancelRequested, Intent, NotLive
@@ -160,15 +161,9 @@ class Executor:
         found = await look_up(begun)
         if found is not None:
             return found
-        # The earlier attempt sends nothing after its own time limit (`_Patience`), and what it has sent by then
-        # lands within the horizon. Before that, "not found" does not mean "will not be".
-        settled_in = in_time.limit_seconds + work.landing_horizon_seconds - begun.since_sent_seconds
-        if settled_in > 0:
-            raise RetryableError(
-                Category.UNAVAILABLE,
-                "an earlier attempt's call may still land at its destination",
-                retry_after_seconds=settled_in,
-            )
+        require_settled(
+            seconds_until_settled(in_time.limit_seconds, work.landing_horizon_seconds, begun.since_sent_seconds)
+        )
         await self._ledger.effects.send_again(intent.key)
         return None
 
@@ -220,6 +215,16 @@ class Executor:
         return verdict.raised()
 
 
+def require_settled(in_seconds: float) -> None:
+    """Raises RetryableError while an earlier attempt's call may still land at its destination."""
+    if in_seconds > 0:
+        raise RetryableError(
+            Category.UNAVAILABLE,
+            "an earlier attempt's call may still land at its destination",
+            retry_after_seconds=in_seconds,
+        )
+
+
 class _Patience:
     """How long this attempt may still send. A worker that was frozen past its timeout must find out by itself:
     meanwhile another attempt may be under way. (The monotonic clock runs on while a process is stopped.)
@@ -258,7 +263,11 @@ def _overtaken() -> RetryableError:
 
 
 def _as_result(result: BaseModel) -> dict[str, Any]:
-    value = checked(result.model_dump(mode="json"))
+    require_finite(result.model_dump())  # pydantic's JSON would make null of NaN, which no reader can take back
+    try:
+        value = checked(result.model_dump(mode="json"))
+    except (PydanticSerializationError, ValueError):  # bytes that are no text raise the latter
+        raise PermanentError(Category.BAD_OUTPUT, "a result has no JSON form") from None
     if not isinstance(value, dict):
         raise PermanentError(Category.BAD_OUTPUT, "a result is no object")
     return value
@@ -272,4 +281,4 @@ def _deadline(intent: Intent, begun: Begun) -> datetime | None:
 def _nothing_happened(error: JobError, intent: Intent) -> bool:
     if intent.effect_class is EffectClass.TRANSACTIONAL:
         return True  # rolled back; or committed after all, and then the effect is completed, not begun
-    return isinstance(error, RetryableError) and error.nothing_happened
+    return error.nothing_happened

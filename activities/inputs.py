@@ -88,12 +88,15 @@ class Order(Frozen):
     action: Literal["redrive", "discard"]
     generation: int
     policy_version: str
+    again: bool = False
+    """For a redrive: effects in doubt are to be had once more."""
 
 
 class Redrive(JobRef):
     """Record that the redrive of this generation takes effect."""
 
     generation: int
+    again: bool = False
 
 
 class Resumed(Frozen):

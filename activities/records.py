@@ -47,7 +47,10 @@ class Records:
         """The job runs again."""
         with judged():
             state, deadline_at = await self._ledger.outcomes.resume(
-                redrive.job_id, generation=redrive.generation, policy_version=redrive.policy_version
+                redrive.job_id,
+                generation=redrive.generation,
+                policy_version=redrive.policy_version,
+                again=redrive.again,
             )
             return Resumed(state=state, deadline_at=deadline_at)
 

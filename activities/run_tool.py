@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from temporalio import activity
 
-from activities.executor import Executor, LookUp, Reply, Work
+from activities.executor import Executor, LookUp, Reply, Work, require_settled
 from activities.failures import judged
 from activities.inputs import Done, ToolStep, UndoneOutcome, UndoStep
 from activities.model_calls import arguments_asked_for
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
-from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
+from agentjobs.domain.effects import EffectClass, EffectKind, EffectState, seconds_until_settled
 from agentjobs.domain.failures import Category, KeyConflict, PermanentError
 from agentjobs.domain.job import Frozen
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.records import EffectRecord
 from agentjobs.tools.tool import ReconcilableTool, Tool, ToolContext, ToolRegistry, UndoableTool, parsed
 
 
@@ -25,6 +27,7 @@ class Compensated(Frozen):
     """The receipt of an undo."""
 
     undone: str
+    was_there: bool
 
 
 class ToolRuns:
@@ -48,9 +51,9 @@ class ToolRuns:
             if keys.fingerprint_of_call(tool.name, given) != intent.fingerprint:
                 raise KeyConflict(recorded=keys.fingerprint_of_call(tool.name, given), given=intent.fingerprint)
             arguments = parsed(tool, given, Category.INVALID_INPUT)
-            return Reply(await tool.call(arguments, _context(begun, intent, connection)))
+            return Reply(await tool.call(arguments, _context(begun, connection)))
 
-        await self._executor.carry_out(intent, Work(call, *_reconciliation(tool, intent)), with_done=True)
+        await self._executor.carry_out(intent, Work(call, *_reconciliation(tool)), with_done=True)
         return Done(step=activity_id)
 
     def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
@@ -80,12 +83,10 @@ class ToolRuns:
             effect = await self._ledger.effects.read(key)
             if effect is None or effect.state is EffectState.ABANDONED:
                 return UndoneOutcome.NOTHING_TO_UNDO
-            if effect.result is None:
-                raise PermanentError(Category.OUTCOME_UNKNOWN, "the effect to undo is in doubt: a person decides")
-            await self._compensate(step, key, effect.result)
-            return UndoneOutcome.UNDONE
+            receipt = await self._compensate(step, effect)
+            return UndoneOutcome.UNDONE if receipt.was_there else UndoneOutcome.NOTHING_TO_UNDO
 
-    async def _compensate(self, step: UndoStep, key: str, receipt: dict[str, Any]) -> None:
+    async def _compensate(self, step: UndoStep, effect: EffectRecord) -> Compensated:
         tool = self._tools.get(step.tool)
         if not isinstance(tool, UndoableTool):
             raise PermanentError(Category.UNKNOWN_TOOL, "this worker knows no undo for the tool")
@@ -95,28 +96,49 @@ class ToolRuns:
             kind=EffectKind.UNDO,
             name=tool.name,
             effect_class=_class_of_undo(tool),
-            fingerprint=keys.fingerprint({"undo": step.undone, "receipt": receipt}),
+            fingerprint=keys.fingerprint({"undo": step.undone}),
         )
 
         async def call(begun: Begun, connection: Connection | None) -> Reply:
-            await tool.undo(receipt, _context(begun, intent, connection))
-            return Reply(Compensated(undone=step.undone))
+            receipt = effect.result or await self._landed(tool, begun, effect)
+            if receipt is not None:
+                await tool.undo(receipt, _context(begun, connection))
+            return Reply(Compensated(undone=step.undone, was_there=receipt is not None))
 
-        await self._executor.carry_out(intent, Work(call, undone_key=key))
+        stored = await self._executor.carry_out(intent, Work(call, undone_key=effect.key))
+        return Compensated.model_validate(stored)
+
+    async def _landed(self, tool: Tool[Any], begun: Begun, effect: EffectRecord) -> dict[str, Any] | None:
+        """The receipt of an effect in doubt, as its destination knows it; None: it has none, and never will."""
+        if not isinstance(tool, ReconcilableTool):
+            raise PermanentError(Category.OUTCOME_UNKNOWN, "the effect to undo is in doubt: a person decides")
+        key = keys.destination_key(effect.key, effect.generation)
+        context = ToolContext(begun.job, key, begun.remaining_seconds, connection=None)
+        found = await tool.look_up(context)
+        if found is not None:
+            receipt = found.model_dump(mode="json")
+            await self._ledger.effects.adopt(effect.key, receipt)
+            return receipt
+        # An undo may take as long as the call that it undoes (workflows/options.py).
+        limit = activity.info().start_to_close_timeout or timedelta()
+        since = effect.since_sent.total_seconds()
+        require_settled(seconds_until_settled(limit.total_seconds(), tool.landing_horizon_seconds, since))
+        await self._ledger.effects.give_up(effect.key)
+        return None
 
 
-def _context(begun: Begun, intent: Intent, connection: Connection | None) -> ToolContext:
+def _context(begun: Begun, connection: Connection | None) -> ToolContext:
     return ToolContext(
-        job=begun.job, key=intent.key, remaining_seconds=begun.remaining_seconds, connection=connection
+        job=begun.job, key=begun.destination_key, remaining_seconds=begun.remaining_seconds, connection=connection
     )
 
 
-def _reconciliation(tool: Tool[Any], intent: Intent) -> tuple[LookUp | None, float]:
+def _reconciliation(tool: Tool[Any]) -> tuple[LookUp | None, float]:
     if not isinstance(tool, ReconcilableTool):
         return None, 0.0
 
     async def look_up(begun: Begun) -> Reply | None:
-        found = await tool.look_up(_context(begun, intent, None))
+        found = await tool.look_up(_context(begun, None))
         return None if found is None else Reply(found)
 
     return look_up, tool.landing_horizon_seconds

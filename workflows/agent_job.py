@@ -266,7 +266,7 @@ class AgentJob:
         resumed = await _to_its_end(
             workflow.execute_activity_method(
                 Records.record_redrive,
-                Redrive(**self._ref, generation=order.generation),
+                Redrive(**self._ref, generation=order.generation, again=order.again),
                 activity_id=f"redrive-{order.generation}",
                 **options.RECORD,
             )

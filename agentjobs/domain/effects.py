@@ -75,3 +75,11 @@ def resolve(effect_class: EffectClass, *, in_doubt: bool) -> Resolution:
             return Resolution.ASK_A_PERSON
         case _:
             assert_never(effect_class)
+
+
+def seconds_until_settled(attempt_limit: float, landing_horizon: float, since_sent: float) -> float:
+    """How long "the destination does not have it" may still become "it does", in seconds; 0 when it is certain.
+
+    An attempt sends nothing after its own time limit, and what it has sent by then lands within the horizon.
+    """
+    return max(attempt_limit + landing_horizon - since_sent, 0.0)

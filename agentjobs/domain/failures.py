@@ -49,20 +49,19 @@ MESSAGE_LIMIT: Final = 500
 
 
 class JobError(Exception):
-    """A failure with a category. The message must be safe to show: no user content, no secret."""
+    """A failure with a category. The message must be safe to show: no user content, no secret.
 
-    category: Category
+    `nothing_happened` says that the call certainly had no effect, so that no doubt is left for a later attempt.
+    """
 
-    def __init__(self, category: Category, message: str) -> None:
+    def __init__(self, category: Category, message: str, *, nothing_happened: bool = False) -> None:
         super().__init__(message)
         self.category = category
+        self.nothing_happened = nothing_happened
 
 
 class RetryableError(JobError):
-    """Another attempt may succeed; `retry_after_seconds` is what the other side asked for, if it did.
-
-    `nothing_happened` says that the call had certainly no effect, so a later attempt need not resolve a doubt.
-    """
+    """Another attempt may succeed; `retry_after_seconds` is what the other side asked for, if it did."""
 
     def __init__(
         self,
@@ -74,18 +73,17 @@ class RetryableError(JobError):
     ) -> None:
         if category not in RETRYABLE:
             raise ValueError(f"{category} is permanent: raise PermanentError")
-        super().__init__(category, message)
+        super().__init__(category, message, nothing_happened=nothing_happened)
         self.retry_after_seconds = retry_after_seconds
-        self.nothing_happened = nothing_happened
 
 
 class PermanentError(JobError):
     """No attempt can succeed as things are: a person must change something, then redrive."""
 
-    def __init__(self, category: Category, message: str) -> None:
+    def __init__(self, category: Category, message: str, *, nothing_happened: bool = False) -> None:
         if category in RETRYABLE:
             raise ValueError(f"{category} is retryable: raise RetryableError")
-        super().__init__(category, message)
+        super().__init__(category, message, nothing_happened=nothing_happened)
 
 
 class KeyConflict(PermanentError):

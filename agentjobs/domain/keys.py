@@ -48,6 +48,11 @@ def step_key(job_id: str, activity_id: str) -> str:
     return f"{workflow_id(job_id)}/{activity_id}"
 
 
+def destination_key(key: str, generation: int) -> str:
+    """The key of an effect as its destination sees it; generations after the first are a person's "again"."""
+    return key if generation == 1 else f"{key}~{generation}"
+
+
 def fingerprint(value: JsonValue) -> str:
     """SHA-256 (hex) of the canonical JSON of RFC 8785. Raises ValueError for what JSON cannot represent
     exactly: NaN, lone surrogates, integers beyond 2**53.

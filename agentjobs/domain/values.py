@@ -5,6 +5,7 @@ A value that Temporal or PostgreSQL cannot take would fail the attempt after the
 """
 
 import json
+import math
 from typing import Final
 
 from pydantic import JsonValue
@@ -36,6 +37,19 @@ def checked(value: object, *, limit_bytes: int = RESULT_LIMIT_BYTES) -> JsonValu
             Category.PAYLOAD_TOO_LARGE, f"a value has {len(encoded)} bytes; {limit_bytes} is the limit"
         )
     return decoded
+
+
+def require_finite(value: object) -> None:
+    """Raises PermanentError(bad_output) when NaN or an infinity is anywhere in plain Python data."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case float() as number:
+                _require(math.isfinite(number), "a number is NaN or infinite")
+            case dict() as members:
+                waiting.extend(members.values())
+            case list() | tuple() | set() | frozenset() as items:
+                waiting.extend(items)
 
 
 def _check_shape(value: object) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
 from agentjobs.domain.failures import Category, Failure, KeyConflict, PermanentError, RetryableError
@@ -66,6 +67,9 @@ class Begun(BaseModel):
     since_sent_seconds: float
     """How long ago the last call that may have had the effect could begin; 0 when this attempt is the first."""
 
+    destination_key: str
+    """The key that the destination sees: the step key, and another one each time that a person says "again"."""
+
     receipt: dict[str, Any] | None
     done: tuple[DoneStep, ...]
     remaining_seconds: float
@@ -125,6 +129,7 @@ class Effects:
         usage = usage or Usage()
         row = await self._database.run.complete_effect(
             connection or self._database.pool,
+            job_id=intent.job_id,
             key=intent.key,
             worker=intent.worker,
             attempt_id=attempt_id,
@@ -156,6 +161,14 @@ class Effects:
             wait_seconds=wait_seconds,
             release=release,
         )
+
+    async def adopt(self, key: str, result: dict[str, Any]) -> None:
+        """An effect in doubt was found at its destination: this is its receipt."""
+        await self._database.run.adopt_effect(self._database.pool, key=key, result=result)
+
+    async def give_up(self, key: str) -> None:
+        """An effect in doubt is not at its destination, and cannot come there any more."""
+        await self._database.run.give_up_effect(self._database.pool, key=key)
 
     async def abandon(self, key: str) -> None:
         """Give up an effect that certainly was not done, so that a late attempt cannot do it any more.
@@ -198,6 +211,7 @@ def _begun(row: Any, intent: Intent) -> Begun:
         attempt_id=row["attempt_id"],
         in_doubt=row["in_doubt"],
         since_sent_seconds=row["since_sent"].total_seconds(),
+        destination_key=keys.destination_key(intent.key, row["generation"]),
         receipt=row["result"],
         done=tuple(DoneStep.model_validate(step) for step in row["done"] or ()),
         remaining_seconds=max(row["remaining"].total_seconds(), 0.0),

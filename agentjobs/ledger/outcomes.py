@@ -35,10 +35,15 @@ class Outcomes:
         )
         return JobState(row["state"])
 
-    async def resume(self, job_id: str, *, generation: int, policy_version: str) -> tuple[JobState, datetime]:
-        """The redrive of this generation takes effect. Returns the state and the new deadline."""
+    async def resume(
+        self, job_id: str, *, generation: int, policy_version: str, again: bool = False
+    ) -> tuple[JobState, datetime]:
+        """The redrive of this generation takes effect. Returns the state and the new deadline.
+
+        `again`: effects in doubt are to be had once more, under a new key.
+        """
         row = await self._database.run.resume(
-            self._database.pool, job_id=job_id, generation=generation, policy_version=policy_version
+            self._database.pool, job_id=job_id, generation=generation, policy_version=policy_version, again=again
         )
         return JobState(row["state"]), row["deadline_at"]
 

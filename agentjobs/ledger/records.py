@@ -1,6 +1,6 @@
 """What the ledger returns: rows as typed values."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -85,6 +85,8 @@ class EffectRecord(Record):
     state: EffectState
     in_doubt: bool
     begun_count: int
+    generation: int
+    since_sent: timedelta
     result: dict[str, Any] | None
     begun_at: datetime
     completed_at: datetime | None

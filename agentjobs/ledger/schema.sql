@@ -116,13 +116,15 @@ CREATE TABLE public.effects (
     state text DEFAULT 'begun'::text NOT NULL,
     in_doubt boolean DEFAULT false NOT NULL,
     begun_count integer DEFAULT 1 NOT NULL,
+    generation integer DEFAULT 1 NOT NULL,
     result jsonb,
     begun_at timestamp with time zone DEFAULT now() NOT NULL,
     sent_at timestamp with time zone DEFAULT now() NOT NULL,
     completed_at timestamp with time zone,
     CONSTRAINT effects_class_known CHECK ((effect_class = ANY (ARRAY['read_only'::text, 'transactional'::text, 'idempotent'::text, 'reconcilable'::text, 'unsafe'::text]))),
+    CONSTRAINT effects_generation_positive CHECK ((generation > 0)),
     CONSTRAINT effects_kind_known CHECK ((kind = ANY (ARRAY['model'::text, 'tool'::text, 'undo'::text]))),
-    CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) AND (result IS NOT NULL)) = (state = ANY (ARRAY['completed'::text, 'undone'::text])))),
+    CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))) AND ((result IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))))),
     CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
 );
 
@@ -195,7 +197,7 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text, 'discarded'::text]))),
     CONSTRAINT jobs_succeeded_has_result CHECK (((state <> 'succeeded'::text) OR (result IS NOT NULL))),
     CONSTRAINT jobs_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
-    CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text))))),
+    CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR ((previous_state IS NOT NULL) AND (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text)))))),
     CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric))
 );
 
@@ -251,7 +253,7 @@ CREATE TABLE public.tickets (
     search tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, ((subject || ' '::text) || body))) STORED,
     CONSTRAINT tickets_closed_exactly_when_closed CHECK (((closed_at IS NOT NULL) = (state = 'closed'::text))),
     CONSTRAINT tickets_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text]))),
-    CONSTRAINT tickets_subject_not_blank CHECK ((btrim(subject) <> ''::text))
+    CONSTRAINT tickets_subject_not_blank CHECK ((subject ~ '\S'::text))
 );
 
 ALTER TABLE public.tickets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from agentjobs.ledger.database import Connection, Database
 from agentjobs.ledger.records import Record
+
+_WORD = re.compile(r"\w+")
+"""Signs between words are operators to a web search: a dash would turn it round."""
 
 
 class TicketHit(Record):
@@ -39,6 +43,6 @@ class Tickets:
 
     async def search(self, tenant: str, query: str, limit: int) -> list[TicketHit]:
         """The tenant's tickets with any of these words, best match first."""
-        any_word = " or ".join(query.split())
+        any_word = " or ".join(_WORD.findall(query))
         rows = self._database.run.search_tickets(self._database.pool, tenant=tenant, query=any_word, limit=limit)
         return [TicketHit.model_validate(dict(row)) async for row in rows]

@@ -134,6 +134,7 @@ class Delivery:
             action="redrive" if row.topic is Topic.REDRIVE_JOB else "discard",
             generation=row.payload["generation"],
             policy_version=version,
+            again=bool(row.payload.get("again", False)),
         )
 
     async def _tell_desk(self, row: OutboxRow) -> None:

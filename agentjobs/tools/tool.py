@@ -103,5 +103,6 @@ def parsed(tool: Tool[Any], arguments: dict[str, Any], otherwise: Category) -> B
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False, include_context=False)
         told = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'arguments'}: {p['type']}" for p in problems[:5])
-        raise PermanentError(otherwise, f"{tool.name} does not take these arguments ({told})") from None
+        message = f"{tool.name} does not take these arguments ({told})"
+        raise PermanentError(otherwise, message, nothing_happened=True) from None
     return model

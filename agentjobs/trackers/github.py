@@ -12,7 +12,7 @@ minutes late.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Final
 from urllib.parse import quote
 
@@ -257,9 +257,7 @@ def _asked_to_wait(answer: Answer) -> float | None:
         return answer.retry_after_seconds
     reset = answer.headers.get("x-ratelimit-reset", "")
     if answer.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch(r"\d{1,12}", reset):
-        return max(
-            0.0, (datetime.fromtimestamp(int(reset), answer.sent_at.tzinfo) - answer.sent_at).total_seconds()
-        )
+        return max(0.0, int(reset) - answer.sent_at.timestamp())
     told = answer.document.get("message") if isinstance(answer.document, dict) else None
     limited = answer.status == 429 or (isinstance(told, str) and "rate limit" in told.lower())
     return _UNTOLD_WAIT_SECONDS if limited else None

@@ -35,7 +35,7 @@ WHOLE_SECONDS: Final = 30.0
 """For a request with its answer: httpx counts only the silence between two pieces of it."""
 
 CONNECTIONS: Final = 8
-"""At once, from one worker: Roundup lets five wait to be accepted, and resets what comes beyond some fifteen; GitHub
+"""At once, from one worker: Roundup lets five wait to be accepted, and of twenty at once some are reset; GitHub
 asks for few at a time. Who finds none free within the timeout has sent nothing."""
 
 ANSWER_LIMIT_BYTES: Final = 16 * 1024 * 1024

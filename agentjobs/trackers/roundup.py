@@ -28,7 +28,7 @@ from agentjobs.trackers.tracker import FoundTicket, NewTicket, TicketReceipt
 from agentjobs.trackers.words import distinctive_words, one_line, sendable
 
 _ADVICE: Final = {
-    400: "check that its schema has the lines of docs/trackers.md",
+    400: "the settings need its own web address, and its schema the lines of docs/trackers.md",
     401: "check the user and the password of the settings",
     403: "the user of the settings needs the role User, with REST access",
     404: "check the address of the settings, and that the REST interface is switched on",

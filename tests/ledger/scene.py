@@ -1,5 +1,8 @@
 """A tenant and its jobs in a real ledger, without Temporal."""
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -14,6 +17,7 @@ from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.jobs import Submission
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.records import DeadLetterRecord, EffectRecord, JobRecord
+from tests.world import eventually
 
 CREATE_TICKET = keys.tool_step(1, "create_ticket")
 _numbers = count(1)
@@ -163,6 +167,24 @@ class Scene:
     async def execute(self, statement: str, *values: object) -> None:
         """A statement of the test's own."""
         await self.ledger.database.pool.execute(statement, *values)
+
+    @asynccontextmanager
+    async def held(self, job_id: str) -> AsyncIterator[None]:
+        """Whatever is written about the job waits until the block ends."""
+        async with self.ledger.database.transaction() as connection:
+            await connection.execute("SELECT FROM jobs WHERE id = $1 FOR UPDATE", job_id)
+            yield
+
+    async def until_under_way(self, writes: Sequence[asyncio.Task[Any]]) -> None:
+        """Until each of these waits for a lock in the database, or is done."""
+
+        async def look() -> bool:
+            waiting = await self.rows(
+                "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            return len(waiting) + sum(write.done() for write in writes) >= len(writes)
+
+        await eventually(look, "the writes to wait for the job")
 
     async def set_state(self, job_id: str, state: JobState) -> None:
         """Write the state, with everything that it asks for beside the move itself."""

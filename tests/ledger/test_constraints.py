@@ -62,6 +62,7 @@ VIOLATIONS = {
     "effects_kind_known": _EFFECT + "('new', 'job', 's', 'dance', 'n', 'unsafe', 'f')",
     "effects_class_known": _EFFECT + "('new', 'job', 's', 'tool', 'n', 'harmless', 'f')",
     "effects_state_known": "UPDATE effects SET state = 'perhaps' WHERE key = 'begun'",
+    "effects_generation_positive": "UPDATE effects SET generation = 0",
     "effects_receipt_exactly_when_done": "UPDATE effects SET state = 'completed' WHERE key = 'begun'",
     "attempts_pkey": "INSERT INTO attempts (id, job_id, step, effect_key, run_id, attempt, worker) "
     "OVERRIDING SYSTEM VALUE SELECT id, job_id, step, effect_key, run_id, attempt, worker FROM attempts",

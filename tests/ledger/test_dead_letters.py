@@ -91,6 +91,18 @@ async def test_another_tenants_letter_is_not_there(scene: Scene) -> None:
     assert (await scene.letter(job_id)).state == "open"
 
 
+async def test_who_reads_the_request_of_a_letter_is_on_record(scene: Scene) -> None:
+    job_id = await scene.dead(text="My printer is on fire")
+    read = scene.ledger.dead_letters.read_input
+
+    texts = await read("acme", job_id, actor="rita"), await read("other", job_id, actor="mallory")
+
+    assert texts == ("My printer is on fire", None)
+    assert await scene.rows("SELECT actor, action, target FROM audit_log") == [
+        {"actor": "rita", "action": "read_dead_letter", "target": job_id}
+    ]
+
+
 async def test_a_job_that_never_died_has_no_letter(scene: Scene) -> None:
     job_id = await scene.running()
 

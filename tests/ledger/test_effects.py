@@ -113,12 +113,12 @@ async def test_the_same_key_with_other_arguments_is_a_conflict_without_content(s
 async def test_a_conflict_is_an_attempt_on_record_and_changes_nothing_else(scene: Scene) -> None:
     job = await scene.accept()
     await scene.done(job.id, CREATE_TICKET, RECEIPT, fingerprint="a" * 64)
-    before = await scene.effect(job.id)
+    before = await scene.rows("SELECT * FROM effects")
 
     with pytest.raises(KeyConflict):
         await scene.begin(job.id, fingerprint="b" * 64)
 
-    assert await scene.effect(job.id) == before
+    assert await scene.rows("SELECT * FROM effects") == before
     assert await scene.outcomes(job.id) == [("succeeded", None), ("failed", "key_conflict")]
 
 

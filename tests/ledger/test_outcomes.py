@@ -38,11 +38,14 @@ async def test_a_death_that_is_told_twice_happens_once(scene: Scene) -> None:
     assert (await scene.events(job_id)).count("died") == (await scene.topics()).count("job_died") == 1
 
 
-async def test_a_death_that_is_told_ten_times_at_once_happens_once(scene: Scene) -> None:
+async def test_a_death_that_is_told_at_the_same_moment_happens_once(scene: Scene) -> None:
     job_id = await scene.running()
 
-    await asyncio.gather(*(scene.bury(job_id, generation=0) for _ in range(10)))
+    async with scene.held(job_id):
+        burying = [asyncio.create_task(scene.bury(job_id, generation=0)) for _ in range(3)]
+        await scene.until_under_way(burying)
 
+    assert await asyncio.gather(*burying) == [JobState.DEAD] * 3
     assert (await scene.job(job_id)).generation == 1
     assert (await scene.topics()).count("job_died") == 1
 
@@ -140,10 +143,13 @@ async def test_an_end_is_recorded_once_and_the_first_one_holds(scene: Scene) -> 
     job_id = await scene.running()
     finish = scene.ledger.outcomes.finish
 
-    states = await asyncio.gather(*(finish(job_id, JobState.SUCCEEDED) for _ in range(5)))
+    async with scene.held(job_id):
+        finishing = [asyncio.create_task(finish(job_id, JobState.SUCCEEDED)) for _ in range(3)]
+        await scene.until_under_way(finishing)
+    states = await asyncio.gather(*finishing)
     late = await finish(job_id, JobState.CANCELLED)
 
-    assert {*states, late} == {JobState.SUCCEEDED}
+    assert [*states, late] == [JobState.SUCCEEDED] * 4
     assert (await scene.events(job_id)).count("succeeded") == 1
 
 
@@ -210,6 +216,18 @@ async def test_a_redrive_that_is_told_twice_takes_effect_once(scene: Scene) -> N
 
     assert first == second
     assert (await scene.events(job_id)).count("redriven") == 1
+
+
+async def test_a_redrive_that_is_told_at_the_same_moment_takes_effect_once(scene: Scene) -> None:
+    job_id = await scene.dead()
+    resume = scene.ledger.outcomes.resume
+
+    async with scene.held(job_id):
+        resuming = [asyncio.create_task(resume(job_id, generation=1, policy_version="1")) for _ in range(3)]
+        await scene.until_under_way(resuming)
+
+    answers = await asyncio.gather(*resuming)
+    assert answers == [(JobState.RUNNING, (await scene.job(job_id)).deadline_at)] * 3
 
 
 @pytest.mark.parametrize("generation", [0, 2])

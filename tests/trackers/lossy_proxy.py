@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx
+
 from agentjobs.stack.ports import LOOPBACK
 
 
@@ -28,6 +30,14 @@ class LossyProxy:
             yield proxy
         finally:
             server.close()
+
+    def client(self) -> httpx.AsyncClient:
+        """A client whose requests go through here, whatever port they name; the server sees its own address."""
+
+        async def redirect(request: httpx.Request) -> None:
+            request.url = request.url.copy_with(port=self.port)
+
+        return httpx.AsyncClient(trust_env=False, event_hooks={"request": [redirect]})
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         server, to_server = await asyncio.open_connection(LOOPBACK, self._target_port)

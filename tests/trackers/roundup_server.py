@@ -23,6 +23,15 @@ PASSWORD: Final = "canary-4f1c-password"
 _DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "trackers.md"
 _PROGRAMS: Final = Path(sys.executable).parent
 _PATIENCE_SECONDS: Final = 30
+_BY_HAND: Final = """
+import sys
+from roundup import instance
+database = instance.open(sys.argv[1]).open("admin")
+number = database.issue.create(title=sys.argv[2])
+database.commit()
+print(database.issue.get(number, "external_key"))
+database.close()
+"""
 _FEW_ROUNDS: Final = "password_pbkdf2_default_rounds = 1000"
 
 
@@ -82,6 +91,16 @@ class RoundupServer:
         )
         output, _ = await process.communicate()
         assert process.returncode == 0, output.decode()
+        self._hand_over()
+        return output.decode().strip()
+
+    async def open_by_hand(self, title: str) -> str:
+        """Create an issue as the web interface and the mail gateway do, in Roundup itself; the key that it got."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _BY_HAND, str(self._tracker), title, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0
         self._hand_over()
         return output.decode().strip()
 

@@ -193,6 +193,12 @@ async def test_an_exhausted_limit_waits_for_its_reset(github: GithubPlace, statu
     assert error.retry_after_seconds == pytest.approx(1800, abs=5)
 
 
+async def test_an_absurd_reset_is_no_crash(github: GithubPlace) -> None:
+    github.double.will(answer(403, x_ratelimit_remaining="0", x_ratelimit_reset="9" * 12))
+
+    assert (await failed(github, a_job())).category is Category.RATE_LIMITED
+
+
 @pytest.mark.parametrize(
     ("status", "message"), [(403, "You have exceeded a secondary rate limit."), (429, "Slow down")]
 )

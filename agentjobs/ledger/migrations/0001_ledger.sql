@@ -82,7 +82,7 @@ CREATE TABLE jobs (
     -- The transition table of agentjobs/domain/states.py; previous_state is kept by the trigger below.
     CONSTRAINT jobs_transition_allowed CHECK (
         (previous_state IS NULL AND state = 'pending')
-        OR (previous_state, state) IN (
+        OR (previous_state IS NOT NULL AND (previous_state, state) IN (
             ('pending', 'running'), ('pending', 'cancelled'), ('pending', 'dead'),
             ('running', 'retry_wait'), ('running', 'waiting_approval'), ('running', 'succeeded'),
             ('running', 'dead'), ('running', 'cancelled'),
@@ -90,7 +90,7 @@ CREATE TABLE jobs (
             ('retry_wait', 'cancelled'),
             ('waiting_approval', 'running'), ('waiting_approval', 'succeeded'), ('waiting_approval', 'dead'),
             ('waiting_approval', 'cancelled'),
-            ('dead', 'running'), ('dead', 'discarded'))),
+            ('dead', 'running'), ('dead', 'discarded')))),
     CONSTRAINT jobs_finalized_exactly_when_final CHECK (
         (finalized_at IS NOT NULL) = (state IN ('succeeded', 'cancelled', 'discarded'))),
     CONSTRAINT jobs_next_attempt_exactly_in_retry_wait CHECK ((next_attempt_at IS NOT NULL) = (state = 'retry_wait')),
@@ -155,12 +155,16 @@ CREATE TABLE effects (
         state IN ('begun', 'released', 'completed', 'abandoned', 'undone')),
     in_doubt boolean NOT NULL DEFAULT false,
     begun_count integer NOT NULL DEFAULT 1,
+    -- Raised only by a person's explicit word that an effect in doubt is to be had again: then its key at the
+    -- destination is another one.
+    generation integer NOT NULL DEFAULT 1 CONSTRAINT effects_generation_positive CHECK (generation > 0),
     result jsonb,
     begun_at timestamptz NOT NULL DEFAULT now(),
     sent_at timestamptz NOT NULL DEFAULT now(), -- when the last call that may have had the effect could begin
     completed_at timestamptz,
     CONSTRAINT effects_receipt_exactly_when_done CHECK (
-        (completed_at IS NOT NULL AND result IS NOT NULL) = (state IN ('completed', 'undone')))
+        (completed_at IS NOT NULL) = (state IN ('completed', 'undone'))
+        AND (result IS NOT NULL) = (state IN ('completed', 'undone')))
 );
 CREATE INDEX effects_of_job ON effects (job_id, begun_at);
 
@@ -263,7 +267,7 @@ CREATE TABLE tickets (
     tenant text NOT NULL CONSTRAINT tickets_tenant_fkey REFERENCES tenants,
     operation_key text NOT NULL CONSTRAINT tickets_one_per_operation UNIQUE,
     job_id text NOT NULL,
-    subject text NOT NULL CONSTRAINT tickets_subject_not_blank CHECK (btrim(subject) <> ''),
+    subject text NOT NULL CONSTRAINT tickets_subject_not_blank CHECK (subject ~ '\S'),
     body text NOT NULL,
     category text NOT NULL,
     urgency text NOT NULL,

@@ -34,7 +34,7 @@ WITH before AS (
            sent_at = CASE WHEN effects.state = 'begun' THEN effects.sent_at ELSE now() END,
            state = CASE WHEN effects.state = 'released' THEN 'begun' ELSE effects.state END
      WHERE effects.fingerprint = excluded.fingerprint
-    RETURNING key, state, in_doubt, result, sent_at
+    RETURNING key, state, in_doubt, result, sent_at, generation
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM effect WHERE attempts.effect_key = effect.key AND attempts.outcome = 'running'
@@ -74,7 +74,7 @@ WITH before AS (
 SELECT verdict.verdict, before.state AS job_state, before.tenant, before."user", before.agent,
        before.policy_version, before.input, before.deadline_at, (before.deadline_at - now()) AS remaining,
        effect.state AS effect_state, effect.in_doubt, effect.result,
-       (now() - effect.sent_at) AS since_sent,
+       (now() - effect.sent_at) AS since_sent, effect.generation,
        recorded.fingerprint AS recorded_fingerprint, started.id AS attempt_id,
        CASE WHEN :with_done::boolean THEN (
            SELECT coalesce(jsonb_agg(jsonb_build_object('step', e.step, 'kind', e.kind, 'name', e.name,
@@ -89,24 +89,37 @@ UPDATE effects SET sent_at = now() WHERE key = :key AND state = 'begun';
 
 -- name: lock_effect^
 -- Taken first in the transaction of a transactional tool: of two live attempts the later one waits here,
--- and then finds the receipt.
-SELECT state, result FROM effects WHERE key = :key FOR UPDATE;
+-- and then finds the receipt. (Every statement locks the job first, then the effect, then attempts: so none ever
+-- waits in a circle.)
+WITH job AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = (SELECT job_id FROM effects WHERE key = :key) FOR NO KEY UPDATE
+)
+SELECT effects.state, effects.result
+  FROM job JOIN effects ON effects.job_id = job.id
+ WHERE effects.key = :key
+   FOR UPDATE OF effects;
 
 -- name: complete_effect^
 -- The receipt, once: whoever comes second changes nothing but its own attempt, and so does a worker that was
 -- given up (except that a model's reply which it did receive is kept: it is paid for, and harmless). The
 -- attempt's reservation is settled by what the call really cost.
-WITH completed AS (
+WITH locked AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+), completed AS (
     UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
-     WHERE key = :key AND state = 'begun'
+      FROM locked
+     WHERE effects.job_id = locked.id AND key = :key AND state = 'begun'
        AND (effect_class = 'read_only' OR NOT EXISTS (
-            SELECT FROM workers WHERE id = :worker::text AND lost_at IS NOT NULL))
+            SELECT FROM workers WHERE workers.id = :worker::text AND lost_at IS NOT NULL))
     RETURNING job_id, step, kind, name
 ), undone AS (
     UPDATE effects SET state = 'undone'
      WHERE key = :undone_key::text AND state = 'completed' AND EXISTS (SELECT FROM completed)
-), held AS (
-    SELECT id, job_id, tokens_reserved, usd_reserved FROM attempts WHERE id = :attempt_id FOR UPDATE
+), held AS MATERIALIZED (
+    SELECT attempts.id, attempts.job_id, attempts.tokens_reserved, attempts.usd_reserved
+      FROM locked JOIN attempts ON attempts.job_id = locked.id
+     WHERE attempts.id = :attempt_id AND (SELECT count(*) FROM completed) >= 0 -- after the effect
+       FOR UPDATE OF attempts
 ), settled AS (
     UPDATE attempts
        SET outcome = 'succeeded', finished_at = now(), model = :model::text, tokens_reserved = 0,
@@ -135,27 +148,44 @@ SELECT EXISTS (SELECT FROM completed) AS completed;
 UPDATE effects SET state = 'abandoned', in_doubt = false
  WHERE key = :key AND (state = 'released' OR (state = 'begun' AND effect_class IN ('transactional', 'read_only')));
 
+-- name: adopt_effect!
+-- The destination was asked, and has it.
+UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
+ WHERE key = :key AND state = 'begun';
+
+-- name: give_up_effect!
+-- The destination was asked: it has it not, and the call cannot land any more.
+UPDATE effects SET state = 'abandoned', in_doubt = false WHERE key = :key AND state = 'begun';
+
 -- name: read_effect^
-SELECT key, step, kind, name, effect_class, state, in_doubt, begun_count, result, begun_at, completed_at
-  FROM effects WHERE key = :key;
+SELECT *, (now() - sent_at) AS since_sent FROM effects WHERE key = :key;
 
 -- name: effects_of_job
-SELECT key, step, kind, name, effect_class, state, in_doubt, begun_count, result, begun_at, completed_at
-  FROM effects WHERE job_id = :job_id ORDER BY begun_at, key;
+SELECT *, (now() - sent_at) AS since_sent FROM effects WHERE job_id = :job_id ORDER BY begun_at, key;
 
 -- name: fail_attempt^
 -- A failed try. `release` says that the call certainly had no effect and no cost; otherwise the effect stays
 -- in doubt and its reservation stays held. `wait_seconds` is NULL when no attempt follows.
-WITH failed AS (
+WITH locked AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = (SELECT job_id FROM attempts WHERE id = :attempt_id) FOR NO KEY UPDATE
+), effect AS MATERIALIZED (
+    SELECT effects.key FROM locked JOIN effects ON effects.job_id = locked.id
+     WHERE effects.key = (SELECT effect_key FROM attempts WHERE id = :attempt_id)
+       FOR NO KEY UPDATE OF effects
+), failed AS (
     UPDATE attempts
        SET outcome = 'failed', category = :category::text, message = :message::text,
            wait_seconds = :wait_seconds::double precision, finished_at = now(),
            next_attempt_at = now() + make_interval(secs => :wait_seconds::double precision)
-     WHERE id = :attempt_id AND outcome = 'running'
+      FROM effect
+     WHERE attempts.id = :attempt_id AND attempts.effect_key = effect.key AND outcome = 'running'
     RETURNING id, job_id, effect_key, step, attempt, next_attempt_at, tokens_reserved, usd_reserved
 ), released AS (
+    -- What this attempt certainly did not do, an earlier one may have done all the same.
     UPDATE effects SET state = 'released', in_doubt = false
-      FROM failed WHERE effects.key = failed.effect_key AND effects.state = 'begun' AND :release::boolean
+      FROM failed
+     WHERE effects.key = failed.effect_key AND effects.state = 'begun' AND :release::boolean
+       AND (NOT effects.in_doubt OR effects.effect_class IN ('transactional', 'read_only'))
 ), job AS (
     UPDATE jobs
        SET state = CASE WHEN failed.next_attempt_at IS NOT NULL AND jobs.state = 'running'

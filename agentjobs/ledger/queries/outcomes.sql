@@ -1,13 +1,16 @@
 -- name: bury^
 -- One transaction: job state, dead letter, event, and the outbox row by which the desk learns of it. The
 -- generation makes a repeated call harmless: it has gone up already.
-WITH died AS (
+WITH found AS MATERIALIZED (
+    SELECT id, state, generation FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+), died AS (
     UPDATE jobs
-       SET state = 'dead', generation = generation + 1, failure = :failure::jsonb, next_attempt_at = NULL,
+       SET state = 'dead', generation = found.generation + 1, failure = :failure::jsonb, next_attempt_at = NULL,
            event_seq = event_seq + 1, updated_at = now()
-     WHERE id = :job_id AND generation = :generation
-       AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval', 'dead')
-    RETURNING *
+      FROM found
+     WHERE jobs.id = found.id AND found.generation = :generation
+       AND found.state IN ('pending', 'running', 'retry_wait', 'waiting_approval', 'dead')
+    RETURNING jobs.*
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM died WHERE attempts.job_id = died.id AND attempts.outcome = 'running'
@@ -45,14 +48,16 @@ WITH died AS (
       FROM died
     RETURNING id
 )
-SELECT coalesce(died.state, jobs.state) AS state, coalesce(died.generation, jobs.generation) AS generation,
+SELECT coalesce(died.state, found.state) AS state, coalesce(died.generation, found.generation) AS generation,
        (SELECT pg_notify('agentjobs_outbox', '') FROM told)
-  FROM jobs LEFT JOIN died ON true WHERE jobs.id = :job_id;
+  FROM found LEFT JOIN died ON true;
 
 -- name: finish^
 -- A final state, once: nothing moves a final job again. The result is put together from the receipts, so it
 -- says what is true of each effect, also after a cancellation.
-WITH summary AS (
+WITH found AS MATERIALIZED (
+    SELECT id, state FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+), summary AS (
     SELECT jsonb_build_object(
                'answer', max(result ->> 'text') FILTER (WHERE step = 'answer'),
                'plan', (jsonb_agg(result) FILTER (WHERE step = 'plan')) -> 0,
@@ -65,8 +70,8 @@ WITH summary AS (
     UPDATE jobs
        SET state = :state, result = summary.result, next_attempt_at = NULL, failure = NULL,
            finalized_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1
-      FROM summary
-     WHERE jobs.id = :job_id AND jobs.state = ANY (:from_states::text[])
+      FROM summary CROSS JOIN found
+     WHERE jobs.id = found.id AND found.state = ANY (:from_states::text[])
     RETURNING jobs.*
 ), cut_off AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
@@ -79,18 +84,26 @@ WITH summary AS (
 ), event AS (
     INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, state FROM finished
 )
-SELECT coalesce(finished.state, jobs.state) AS state
-  FROM jobs LEFT JOIN finished ON true WHERE jobs.id = :job_id;
+SELECT coalesce(finished.state, found.state) AS state FROM found LEFT JOIN finished ON true;
 
 -- name: resume^
--- The redrive takes effect: the job runs again under a fresh deadline of the same length.
-WITH resumed AS (
+-- The redrive takes effect: the job runs again under a fresh deadline of the same length. `again` is a person's
+-- word that effects in doubt are to be had (once more, perhaps): the only way to a second effect.
+WITH found AS MATERIALIZED (
+    SELECT id, state, generation, deadline_at FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+), resumed AS (
     UPDATE jobs
        SET state = 'running', failure = NULL, cancel_requested_at = NULL, policy_version = :policy_version,
            updated_at = now(),
            deadline_at = now() + make_interval(secs => deadline_seconds), event_seq = event_seq + 1
-     WHERE id = :job_id AND state = 'dead' AND generation = :generation
-    RETURNING *
+      FROM found
+     WHERE jobs.id = found.id AND found.state = 'dead' AND found.generation = :generation
+    RETURNING jobs.*
+), once_more AS (
+    UPDATE effects SET state = 'released', in_doubt = false, generation = effects.generation + 1
+      FROM resumed
+     WHERE :again::boolean AND effects.job_id = resumed.id AND effects.state = 'begun'
+       AND effects.effect_class NOT IN ('read_only', 'transactional')
 ), letter AS (
     UPDATE dead_letters SET state = 'redriven', resolved_at = now(),
            resolved_by = coalesce(resolved_by, 'temporal')
@@ -99,5 +112,6 @@ WITH resumed AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT id, event_seq, 'redriven', jsonb_build_object('generation', generation) FROM resumed
 )
-SELECT coalesce(resumed.state, jobs.state) AS state, coalesce(resumed.deadline_at, jobs.deadline_at) AS deadline_at
-  FROM jobs LEFT JOIN resumed ON true WHERE jobs.id = :job_id;
+SELECT coalesce(resumed.state, found.state) AS state,
+       coalesce(resumed.deadline_at, found.deadline_at) AS deadline_at
+  FROM found LEFT JOIN resumed ON true;
