@@ -5,7 +5,7 @@ Environment variables with the prefix AGENTJOBS_; Temporal's own connection is r
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PostgresDsn, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     github_api_url: str = "https://api.github.com"
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
-    log_level: str = "INFO"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
     # A worker takes at most this many activities at once: each holds at most one database connection for
     # milliseconds and one model call for seconds, so it may exceed the pool.

@@ -1,18 +1,47 @@
 """The API as a process: `python -m agentjobs.api`."""
 
+import asyncio
+import contextlib
+import signal
 import socket
 import sys
+from collections.abc import Iterator
 
+import structlog
 import uvicorn
+import uvloop
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
+from agentjobs.ledger.database import as_job_error, is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.processes import started
 from agentjobs.settings import Settings, StartError
 
+log = structlog.get_logger()
+
 GRACE_SECONDS = 10
-"""How long requests in flight may take at the end: each is one statement."""
+"""How long requests in flight may take at the end: each is a few statements."""
+
+
+class Server(uvicorn.Server):
+    """Ends by itself on SIGTERM or SIGINT; uvicorn's own would raise the signal again and end in its code."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop taking connections, finish the requests in flight."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """From now on it answers."""
+        await super().startup(sockets)
+        log.info("api_started", host=self.config.host, port=self.config.port)
+
+    def _stop(self) -> None:
+        self.should_exit = True
 
 
 async def serve(settings: Settings) -> None:
@@ -20,18 +49,39 @@ async def serve(settings: Settings) -> None:
     listening = _listen(settings.api_host, settings.api_port)
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-api")
     try:
+        await _require_schema(ledger)
         app = create_app(ledger, built_in_agents(), temporal_ui_url=settings.temporal_ui_url)
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,  # ours is an event with the route and no query
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            h11_max_incomplete_event_size=16 * 1024,
-        )
-        await uvicorn.Server(config).serve(sockets=[listening])
+        await Server(_config(app, settings)).serve(sockets=[listening])
     finally:
         await ledger.close()
+    log.info("stopped")
+
+
+def _config(app: object, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # uvicorn has protocols of its own for ASGI
+        host=settings.api_host,  # for the log: the socket is open already
+        port=settings.api_port,
+        loop="none",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,  # ours is an event with the route and no query
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+async def _require_schema(ledger: Ledger) -> None:
+    try:
+        await ledger.outbox.backlog()
+    except Exception as error:
+        if is_unavailable(error) or as_job_error(error) is None:
+            raise
+        why = f"the database has not this version's tables ({type(error).__name__})"
+        raise StartError(f"{why}; run `python -m agentjobs.ledger`") from None
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -47,4 +97,5 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 if __name__ == "__main__":
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     sys.exit(started("api", serve))

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Query
@@ -38,8 +38,9 @@ def position_of(cursor: str | None) -> tuple[datetime, str] | None:
     if cursor is None:
         return None
     try:
-        return _POSITION.validate_json(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except ValueError:
+        moment, row_id = _POSITION.validate_json(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        return moment.astimezone(UTC), row_id
+    except (ValueError, OverflowError):
         detail = "Give the `next_cursor` of a page, unchanged, or leave it out."
         raise unacceptable("query:cursor", detail) from None
 

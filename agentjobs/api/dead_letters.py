@@ -6,20 +6,19 @@ from fastapi import APIRouter, Query
 
 from agentjobs.api.authentication import Reviewer
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
-from agentjobs.api.declared import problems
+from agentjobs.api.declared import problems, problems_with_body
+from agentjobs.api.given import DiscardOrder, RedriveOrder
 from agentjobs.api.parts import LedgerPart, LinksPart, found
 from agentjobs.api.problems import Problem, not_found
 from agentjobs.api.schemas import (
     DeadLetterPage,
     DeadLetterShown,
     DeadLetterWithInput,
-    DiscardOrder,
-    RedriveOrder,
     ReportLineShown,
     ReportShown,
 )
 from agentjobs.api.shown import Links, dead_letter_shown
-from agentjobs.api.strict_json import StrictRoute
+from agentjobs.api.strict_route import StrictRoute
 from agentjobs.domain.failures import Category
 from agentjobs.domain.job import IDENTIFIER_PATTERN
 from agentjobs.ledger.dead_letters import Action, NotOpen
@@ -90,7 +89,7 @@ async def letter(id: str, caller: Reviewer, ledger: LedgerPart, links: LinksPart
     response_model=DeadLetterShown,
     operation_id="redriveDeadLetter",
     summary="Run the dead job again",
-    responses=problems(400, 404, 409, 413, 415),
+    responses=problems_with_body(404, 409),
 )
 async def redrive(
     id: str, order: RedriveOrder, caller: Reviewer, ledger: LedgerPart, links: LinksPart
@@ -105,7 +104,7 @@ async def redrive(
     response_model=DeadLetterShown,
     operation_id="discardDeadLetter",
     summary="Give the dead job up",
-    responses=problems(400, 404, 409, 413, 415),
+    responses=problems_with_body(404, 409),
 )
 async def discard(
     id: str, order: DiscardOrder, caller: Reviewer, ledger: LedgerPart, links: LinksPart

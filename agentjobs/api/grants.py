@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from agentjobs.api.authentication import Admin
-from agentjobs.api.declared import problems
+from agentjobs.api.declared import problems, problems_with_body
+from agentjobs.api.given import ACTION_PATTERN, NewGrant
 from agentjobs.api.parts import LedgerPart
 from agentjobs.api.problems import not_found
-from agentjobs.api.schemas import ACTION_PATTERN, GrantList, GrantShown, NewGrant
+from agentjobs.api.schemas import GrantList, GrantShown
 from agentjobs.api.shown import grant_shown
-from agentjobs.api.strict_json import StrictRoute
+from agentjobs.api.strict_route import StrictRoute
 from agentjobs.domain.job import IDENTIFIER_PATTERN
 
 router = APIRouter(prefix="/v1/grants", tags=["grants"], route_class=StrictRoute)
@@ -25,7 +26,7 @@ Action = Annotated[str, Query(pattern=ACTION_PATTERN)]
     response_model=GrantShown,
     operation_id="addGrant",
     summary="Let a user's jobs do something",
-    responses=problems(400, 413, 415),
+    responses=problems_with_body(),
 )
 async def add(new: NewGrant, caller: Admin, ledger: LedgerPart) -> GrantShown:
     """It counts from the next effect on. Repeating it changes nothing."""

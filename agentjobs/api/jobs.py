@@ -8,14 +8,15 @@ from fastapi import APIRouter, Query, Request, Response
 from agentjobs.agents.spec import AgentRegistry, AgentSpec, UnknownAgent
 from agentjobs.api.authentication import Anyone, Submitter, visible_user
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
-from agentjobs.api.declared import problems
+from agentjobs.api.declared import headers, problems, problems_with_body
+from agentjobs.api.given import NewJob
 from agentjobs.api.idempotency_key import idempotency_key
 from agentjobs.api.parts import LedgerPart, LinksPart, agents_of, found
 from agentjobs.api.problems import Problem, unacceptable
-from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown, NewJob
+from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
-from agentjobs.api.strict_json import StrictRoute
-from agentjobs.domain.job import IDENTIFIER_PATTERN, Principal
+from agentjobs.api.strict_route import StrictRoute
+from agentjobs.domain.job import IDENTIFIER_PATTERN, Budget, Principal
 from agentjobs.domain.keys import fingerprint
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.identity import Caller
@@ -33,10 +34,9 @@ _KEY_HEADER = {
     "description": "Under one key a request makes one job, however often it is sent.",
     "schema": {"type": "string", "maxLength": 257},
 }
-_ACCEPTED_HEADERS = {
-    "Location": {"description": "The job's status.", "schema": {"type": "string"}},
-    "Retry-After": {"description": "Seconds until a look is worth while.", "schema": {"type": "string"}},
-}
+_ACCEPTED_HEADERS = headers(
+    {"Location": "The job's status.", "Retry-After": "Seconds until a look is worth while."}
+)
 
 
 @router.post(
@@ -45,7 +45,7 @@ _ACCEPTED_HEADERS = {
     response_model=JobShown,
     operation_id="submitJob",
     summary="Accept a job durably",
-    responses={202: {"headers": _ACCEPTED_HEADERS}, **problems(400, 413, 415)},
+    responses={202: {"headers": _ACCEPTED_HEADERS}, **problems_with_body()},
     openapi_extra={"parameters": [_KEY_HEADER]},
 )
 async def submit(
@@ -118,7 +118,7 @@ async def attempts(id: str, caller: Anyone, ledger: LedgerPart) -> AttemptList:
     response_model=JobShown,
     operation_id="cancelJob",
     summary="Ask a job to stop",
-    responses=problems(404, 409, 413, 415),
+    responses=problems(404, 409),
 )
 async def cancel(id: str, caller: Submitter, ledger: LedgerPart, links: LinksPart) -> JobShown:
     """No further step begins; what was done is undone where that is possible. Repeating it changes nothing."""
@@ -148,9 +148,15 @@ def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None) -
         origin="api",
         text=new.input.text,
         priority=new.priority,
-        budget=new.budget.as_budget() if new.budget else spec.default_budget,
+        budget=_budget(new, spec),
         deadline_seconds=new.deadline_seconds,
         key=key,
         # Of what the request means, defaults included: order and spaces do not count.
         fingerprint=fingerprint(new.model_dump(mode="json")),
     )
+
+
+def _budget(new: NewJob, spec: AgentSpec) -> Budget:
+    # A limit that the request does not name stays the agent's own.
+    given = {} if new.budget is None else new.budget.model_dump(exclude_none=True)
+    return spec.default_budget.model_copy(update=given)

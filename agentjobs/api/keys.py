@@ -2,15 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from agentjobs.api.authentication import Admin
-from agentjobs.api.declared import problems
+from agentjobs.api.declared import headers, problems, problems_with_body
+from agentjobs.api.given import NewKey
 from agentjobs.api.parts import LedgerPart, found
 from agentjobs.api.problems import Problem
-from agentjobs.api.schemas import KeyList, KeyMade, KeyShown, NewKey
+from agentjobs.api.schemas import KeyList, KeyMade, KeyShown
 from agentjobs.api.shown import key_shown
-from agentjobs.api.strict_json import StrictRoute
+from agentjobs.api.strict_route import StrictRoute
 from agentjobs.ledger.identity import Caller
 from agentjobs.ledger.ledger import Ledger
 
@@ -23,7 +24,7 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=StrictRoute)
     response_model=KeyMade,
     operation_id="createKey",
     summary="Make an API key",
-    responses=problems(400, 413, 415),
+    responses={201: {"headers": headers({"Location": "The key's record."})}, **problems_with_body()},
 )
 async def create(new: NewKey, caller: Admin, response: Response, ledger: LedgerPart) -> KeyMade:
     """The answer is the only place that shows the key."""
@@ -31,7 +32,7 @@ async def create(new: NewKey, caller: Admin, response: Response, ledger: LedgerP
     expires_at = datetime.now(UTC) + timedelta(seconds=new.expires_in_seconds) if new.expires_in_seconds else None
     plain, record = await ledger.identity.create_key(tenant, new.user, frozenset(new.roles), expires_at=expires_at)
     await ledger.identity.record(caller.tenant, caller.user, "create_key", record.id)
-    response.headers["Cache-Control"] = "no-store"
+    response.headers["Location"] = f"/v1/keys/{record.id}"
     return KeyMade(**key_shown(record).model_dump(), key=plain)
 
 
@@ -48,9 +49,10 @@ async def key(id: str, caller: Admin, ledger: LedgerPart) -> KeyShown:
 
 
 @router.delete("/{id}", status_code=204, operation_id="revokeKey", summary="Revoke a key", responses=problems(404))
-async def revoke(id: str, caller: Admin, ledger: LedgerPart) -> None:
-    """It is refused from now on, within seconds. Repeating it changes nothing."""
+async def revoke(id: str, caller: Admin, request: Request, ledger: LedgerPart) -> None:
+    """Refused from now on; by other processes of this API within five seconds. Repeating it changes nothing."""
     found(await ledger.identity.revoke_key(caller.tenant, id))
+    request.app.state.authenticator.forget(id)
     await ledger.identity.record(caller.tenant, caller.user, "revoke_key", id)
 
 

@@ -12,13 +12,13 @@ from agentjobs.domain.job import IDENTIFIER_PATTERN
 from agentjobs.ledger.ledger import Ledger
 
 T = TypeVar("T")
-_ID = re.compile(IDENTIFIER_PATTERN.removesuffix("$") + r"\Z")
+_ID = re.compile(IDENTIFIER_PATTERN)
 
 
 def ledger_of(request: Request) -> Ledger:
     """The ledger. Raises the 404 of an unknown id for a path id that can be none."""
     given = request.path_params.get("id")
-    if given is not None and not _ID.match(given):
+    if given is not None and not _ID.fullmatch(given):
         raise not_found()
     ledger: Ledger = request.app.state.ledger
     return ledger

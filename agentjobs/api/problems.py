@@ -1,35 +1,49 @@
 """Problem details (RFC 9457): one form for everything that is refused. No problem repeats what was sent."""
 
+import re
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:agentjobs:problem:"
 RETRY_SECONDS = 2
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+
+_EXAMPLE: JsonDict = {
+    "type": TYPE_PREFIX + "invalid_input",
+    "title": "Invalid input",
+    "status": 422,
+    "detail": "Correct the fields under `errors`.",
+    "instance": "urn:uuid:5f0c3f0e-4a4e-4f0e-9a38-5d0a5f3f2f11",
+    "errors": [{"pointer": "/input/text", "detail": "The text is blank: say what is wanted."}],
+}
 
 
 class FieldProblem(BaseModel):
-    """One field: where (a JSON pointer, RFC 6901, or the name of a parameter) and what to do."""
+    """One field: where (a JSON pointer, RFC 6901, or `query:` and the name of a parameter) and what to do."""
 
     pointer: str
     detail: str
 
 
 class ProblemBody(BaseModel):
-    """The body of every error."""
+    """The body of every error. `instance` holds the request's id, but in a 404, which is the same for all."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     type: str
     title: str
     status: int
     detail: str
-    instance: str
+    instance: str | None = None
     errors: list[FieldProblem] | None = None
 
 
@@ -51,28 +65,32 @@ class Problem(HTTPException):
 
 
 def not_found() -> Problem:
-    """The same for an unknown id, a malformed one, and one of another tenant."""
-    return Problem(404, "not_found", "There is nothing of this id that you may see.")
+    """The same for an unknown route or id, a malformed id, and one of another tenant."""
+    detail = "There is nothing here that you may see: check the path and the id; /openapi.json lists the paths."
+    return Problem(404, "not_found", detail)
 
 
 def unacceptable(pointer: str, detail: str) -> Problem:
     """One field that cannot be taken."""
-    return Problem(
-        422,
-        "invalid_input",
-        "Correct the fields under `errors`.",
-        errors=[FieldProblem(pointer=pointer, detail=detail)],
-    )
+    return _invalid([FieldProblem(pointer=pointer, detail=detail)])
 
 
-def unavailable(detail: str = "The database does not answer. Nothing is lost: repeat the request.") -> Problem:
-    """What we depend on is away for the moment."""
+def unavailable(request: Request) -> Problem:
+    """What we depend on is away for the moment; a commit whose answer was lost may hold all the same."""
+    detail = "The database does not answer. "
+    if request.method == "GET":
+        detail += "Ask again."
+    elif request.headers.getlist("idempotency-key"):
+        detail += "Send the same request with the same Idempotency-Key again: it is accepted once at most."
+    else:
+        detail += "What was asked may have been done all the same: look before you repeat it."
     return Problem(503, "unavailable", detail, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 def bug() -> Problem:
     """Nobody foresaw this."""
-    return Problem(500, "bug", "This is a fault of ours. Nothing was accepted.")
+    detail = "This is a fault of ours; the log says more under the id of `instance`. Look before you repeat it."
+    return Problem(500, "bug", detail)
 
 
 def install(app: FastAPI) -> None:
@@ -80,21 +98,21 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        return response(request, _as_problem(error))
+        return response(request, _as_problem(request, error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return response(request, _of_validation(error))
+        return response(request, _invalid([_field(item) for item in error.errors()]))
 
 
 def response(request: Request, problem: Problem) -> Response:
     """The problem as an answer."""
     body = ProblemBody(
         type=TYPE_PREFIX + problem.code,
-        title=HTTPStatus(problem.status_code).phrase,
+        title=problem.code.replace("_", " ").capitalize(),
         status=problem.status_code,
-        detail=str(problem.detail),
-        instance=request.url.path,
+        detail=problem.detail,
+        instance=None if problem.status_code == 404 else f"urn:uuid:{request.state.request_id}",
         errors=problem.errors or None,
     )
     return JSONResponse(
@@ -105,37 +123,50 @@ def response(request: Request, problem: Problem) -> Response:
     )
 
 
-def _as_problem(error: HTTPException) -> Problem:
+def _as_problem(request: Request, error: HTTPException) -> Problem:
     if isinstance(error, Problem):
         return error
-    told = {
-        404: ("unknown_route", "There is no such route; /openapi.json lists them."),
-        405: ("method_not_allowed", "This route does not take this method; `Allow` names those it takes."),
-    }
-    code, detail = told.get(error.status_code, ("refused", "The request cannot be taken."))
-    return Problem(error.status_code, code, detail, headers=error.headers)
+    if error.status_code == 404:
+        return not_found()
+    if error.status_code == 405:
+        detail = "This path does not take this method; `Allow` names those it takes."
+        return Problem(405, "method_not_allowed", detail, headers={"Allow": _allowed(request)})
+    return Problem(error.status_code, "refused", "The request cannot be taken.", headers=error.headers)
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
-    problems = [_field(item) for item in error.errors()]
-    return Problem(422, "invalid_input", "Correct the fields under `errors`.", errors=problems)
+def _allowed(request: Request) -> str:
+    # The framework names those of the first route of this path only.
+    routes = request.app.router.routes
+    scopes = {method: {"type": "http", "path": request.scope["path"], "method": method} for method in METHODS}
+    return ", ".join(
+        method
+        for method, scope in scopes.items()
+        if any(route.matches(dict(scope))[0] is Match.FULL for route in routes)
+    )
+
+
+def _invalid(errors: list[FieldProblem]) -> Problem:
+    return Problem(422, "invalid_input", "Correct the fields under `errors`.", errors=errors)
 
 
 def _field(item: Mapping[str, Any]) -> FieldProblem:
     where, *path = item["loc"]
-    # What was sent is never repeated: pydantic's message of these types holds no value.
-    pointer = "/" + "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    # What was sent is never repeated: pydantic's message of these types holds no value, and names that are not
+    # ours do not get into a path (schemas.Given).
+    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
     return FieldProblem(
         pointer=pointer if where == "body" else f"{where}:{'.'.join(map(str, path))}",
-        detail=_WHAT_TO_DO.get(item["type"], item["msg"]),
+        detail=_WHAT_TO_DO.get(item["type"]) or _SUBJECT.sub("This must", item["msg"]),
     )
 
 
+_SUBJECT = re.compile(r"^(Input|String|List|Decimal input) should")
 _WHAT_TO_DO = {
-    "extra_forbidden": "This field does not exist: leave it out.",
-    "missing": "This field is required.",
+    "missing": "This is required.",
     "string_type": "Give a text.",
     "int_type": "Give a whole number.",
+    "list_type": "Give a list.",
+    "model_type": "Give an object.",
     "model_attributes_type": "Give an object.",
     "dict_type": "Give an object.",
 }

@@ -1,69 +1,17 @@
-"""The wire's models. Responses are written out, so that no internal field gets out by accident."""
+"""What goes out. Responses are written out, so that no internal field gets out by accident."""
 
-import unicodedata
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, field_validator
+from pydantic import BaseModel, PlainSerializer
 
-from agentjobs.domain.job import (
-    DEFAULT_DEADLINE_SECONDS,
-    DEFAULT_PRIORITY,
-    IDENTIFIER_PATTERN,
-    MAX_DEADLINE_SECONDS,
-    TEXT_LIMIT,
-    Budget,
-)
+from agentjobs.domain.effects import EffectState
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.identity import Role
 
 Usd = Annotated[Decimal, PlainSerializer(lambda amount: f"{amount:.6f}", return_type=str)]
 """US dollars as a decimal text: JSON's numbers are binary fractions."""
-
-ACTION_PATTERN = r"^[a-z_]{1,40}:[a-z_]{1,40}$"
-Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER_PATTERN)]
-Note = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
-
-
-class Given(BaseModel):
-    """What a client sends: fields that do not exist are refused, and a number is not a text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class JobInput(Given):
-    """The request itself."""
-
-    text: Annotated[str, Field(max_length=TEXT_LIMIT)]
-
-    @field_validator("text")
-    @classmethod
-    def _not_blank(cls, text: str) -> str:
-        if not any(_is_visible(character) for character in text):
-            raise ValueError("the text is blank: say what is wanted")
-        return text
-
-
-class GivenBudget(Given):
-    """What the job may spend."""
-
-    tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
-    usd: Annotated[Decimal, Field(gt=0, lt=1_000_000, decimal_places=6, strict=False)] | None = None
-
-    def as_budget(self) -> Budget:
-        """In the domain's words."""
-        return Budget(tokens=self.tokens, usd=self.usd)
-
-
-class NewJob(Given):
-    """A job to be accepted."""
-
-    agent: Identifier = "support-triage"
-    input: JobInput
-    deadline_seconds: Annotated[int, Field(ge=1, le=MAX_DEADLINE_SECONDS)] = DEFAULT_DEADLINE_SECONDS
-    budget: GivenBudget | None = None
-    priority: Annotated[int, Field(ge=1, le=5, description="1 is the most urgent.")] = DEFAULT_PRIORITY
 
 
 class FailureShown(BaseModel):
@@ -90,6 +38,23 @@ class BudgetShown(BaseModel):
     usd: Usd | None
 
 
+class EffectShown(BaseModel):
+    """One thing that the outside can notice: a ticket, for instance."""
+
+    step: str
+    tool: str
+    state: EffectState
+    receipt: dict[str, Any] | None
+
+
+class ResultShown(BaseModel):
+    """What a job came to, put together from the receipts of its steps."""
+
+    answer: str | None = None
+    plan: dict[str, Any] | None = None
+    effects: list[EffectShown] = []
+
+
 class JobShown(BaseModel):
     """Where a job stands."""
 
@@ -111,7 +76,7 @@ class JobShown(BaseModel):
     started_at: datetime | None
     updated_at: datetime
     finalized_at: datetime | None
-    result: dict[str, Any] | None
+    result: ResultShown | None
     links: dict[str, str | None]
 
 
@@ -205,28 +170,6 @@ class ReportShown(BaseModel):
     open_count: int
 
 
-class RedriveOrder(Given):
-    """Run the dead job again."""
-
-    note: Note
-    policy: Literal["original", "current"] = "original"
-
-
-class DiscardOrder(Given):
-    """Give the dead job up."""
-
-    note: Note
-
-
-class NewKey(Given):
-    """A key to be made."""
-
-    tenant: Identifier | None = None
-    user: Identifier
-    roles: Annotated[list[Annotated[Role, Field(strict=False)]], Field(min_length=1, max_length=3)]
-    expires_in_seconds: Annotated[int, Field(ge=1, le=10 * 365 * 86400)] | None = None
-
-
 class KeyShown(BaseModel):
     """A key without its secret."""
 
@@ -251,13 +194,6 @@ class KeyList(BaseModel):
     items: list[KeyShown]
 
 
-class NewGrant(Given):
-    """A permission to be given."""
-
-    user: Identifier
-    action: Annotated[str, StringConstraints(pattern=ACTION_PATTERN)]
-
-
 class GrantShown(BaseModel):
     """A permission of one user for one action."""
 
@@ -278,8 +214,3 @@ class Health(BaseModel):
     """The process answers."""
 
     status: Literal["ok"] = "ok"
-
-
-def _is_visible(character: str) -> bool:
-    # Spaces, controls, format characters (zero width), unassigned: a text of only these says nothing.
-    return unicodedata.category(character)[0] not in "ZC"

@@ -4,12 +4,13 @@ Refused: more than BODY_LIMIT bytes, other media types and encodings, NaN and in
 nesting, integers beyond 2**53, NUL and lone surrogates (RFC 8259, sections 4, 6 and 8; RFC 7493, I-JSON).
 """
 
+import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from email.message import Message
 from typing import Any, NoReturn
 
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from agentjobs.api.problems import Problem
 from agentjobs.domain.failures import PermanentError
@@ -19,6 +20,9 @@ BODY_LIMIT = 256 * 1024
 MEMBER_LIMIT = 1_000
 """Names in one object: no request of ours has twenty."""
 
+BODY_SECONDS = 30.0
+"""For the whole body, so that a caller who sends a byte now and then holds nothing for long."""
+
 
 class StrictRequest(Request):
     """A request whose body is JSON in the strict sense."""
@@ -27,12 +31,24 @@ class StrictRequest(Request):
         """The body, counted while it arrives: a length that is not announced is no way around the limit."""
         if not hasattr(self, "_body"):
             _check_headers(self)
-            self._body = await self._bounded()
+            self._body = await self._in_time()
         return self._body
 
     async def json(self) -> Any:
         """The value of the body."""
-        return parse(await self.body())
+        if not hasattr(self, "_json"):
+            self._json = parse(await self.body())
+        return self._json
+
+    async def _in_time(self) -> bytes:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._bounded()
+        except TimeoutError:
+            detail = f"The body did not arrive within {BODY_SECONDS:.0f} seconds: send the request again."
+            raise Problem(408, "body_too_slow", detail, headers={"Connection": "close"}) from None
+        except ClientDisconnect:
+            raise Problem(400, "incomplete_body", "The connection ended before the body did.") from None
 
     async def _bounded(self) -> bytes:
         parts: list[bytes] = []
@@ -43,19 +59,6 @@ class StrictRequest(Request):
                 raise too_large()
             parts.append(part)
         return b"".join(parts)
-
-
-class StrictRoute(APIRoute):
-    """A route that reads its body strictly, and before anything else is done for the caller."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler over the strict request."""
-        handle = super().get_route_handler()
-
-        async def strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
-
-        return strictly
 
 
 def too_large() -> Problem:
@@ -84,14 +87,18 @@ def parse(body: bytes) -> Any:
 
 
 def _check_headers(request: Request) -> None:
-    length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > BODY_LIMIT:
-        raise too_large()
-    if request.headers.get("content-encoding", "identity") != "identity":
+    if request.headers.getlist("content-encoding"):
         raise Problem(415, "unsupported_encoding", "Send the body without Content-Encoding.")
-    media_type = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
-    if media_type != "application/json" and length != "0":
-        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+    given = request.headers.getlist("content-type")
+    if len(given) != 1 or not _is_json(given[0]):
+        raise Problem(415, "unsupported_media_type", "Send the body as Content-Type: application/json, in UTF-8.")
+
+
+def _is_json(content_type: str) -> bool:
+    header = Message()
+    header["content-type"] = content_type
+    charset = header.get_param("charset", "utf-8")
+    return header.get_content_type() == "application/json" and str(charset).lower() == "utf-8"
 
 
 def _refused(why: str) -> Problem:

@@ -12,6 +12,9 @@ from agentjobs.commands.answers import Job
 from agentjobs.commands.render import styled
 from agentjobs.commands.words import one_line
 
+# What must be readable on 80 columns; the answer gets the rest.
+_WIDTHS = {"job": 8, "lang": 5, "state": 9, "plan": 17, "ticket": 6}
+
 
 def progress_line(jobs: Sequence[Job]) -> str:
     """How many jobs are in which state."""
@@ -22,8 +25,8 @@ def progress_line(jobs: Sequence[Job]) -> str:
 def results_table(jobs: Sequence[Job], languages: Sequence[str]) -> Table:
     """One row a job: what was understood, which ticket, what was answered."""
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for name in ("job", "lang", "state", "plan", "ticket"):
-        table.add_column(name, no_wrap=True)
+    for name, width in _WIDTHS.items():
+        table.add_column(name, no_wrap=True, min_width=width)
     table.add_column("answer", no_wrap=True, overflow="ellipsis")
     for job, language in zip(jobs, languages, strict=True):
         table.add_row(job.id[:8], language, styled(job.state), _plan(job), _ticket(job), _answer(job))

@@ -1,6 +1,6 @@
 """The states of a job and the one table of allowed moves.
 
-Mirrored by the CHECK `jobs_transition_allowed` in the schema and by the diagram in docs/architecture.md;
+Mirrored by the CHECK `jobs_transition_allowed` in the schema and by the diagram in docs/states.md;
 tests/domain/test_states.py fails when the three disagree.
 """
 

@@ -48,6 +48,10 @@ class Identity:
         """Whether there is such a tenant."""
         return bool(await self._database.run.tenant_exists(self._database.pool, id=tenant))
 
+    async def any_key_exists(self) -> bool:
+        """Whether the installation has begun."""
+        return bool(await self._database.run.any_key_exists(self._database.pool))
+
     async def create_key(
         self,
         tenant: str,

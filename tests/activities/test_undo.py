@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectClass, EffectState
 from agentjobs.domain.failures import Category, RetryableError
-from agentjobs.tools.tool import ToolContext, ToolRegistry, UndoableTool
+from agentjobs.tools.tool import ReconcilableTool, ToolContext, ToolRegistry, UndoableTool
+from agentjobs.trackers.tracker import TicketReceipt
 from tests.activities.stage import SECOND, Stage, failed, failing_at, told
 from tests.fakes import TICKET, NoArguments
 from tests.ledger.scene import CREATE_TICKET
@@ -38,6 +39,21 @@ class RemoteTickets(UndoableTool[NoArguments]):
         if self._problems:
             raise self._problems.pop(0)
         self.undone.append(receipt)
+
+
+class AskableTickets(RemoteTickets, ReconcilableTool[NoArguments]):
+    """The same at a system that can be asked for a key."""
+
+    effect_class = EffectClass.RECONCILABLE
+    landing_horizon_seconds = 20.0
+
+    def __init__(self, found: TicketReceipt | None) -> None:
+        super().__init__()
+        self._found = found
+
+    async def look_up(self, context: ToolContext) -> TicketReceipt | None:
+        """What it knows."""
+        return self._found
 
 
 @pytest.fixture
@@ -108,6 +124,40 @@ async def test_a_doubt_at_another_system_goes_to_a_person(stage: Stage) -> None:
 
     assert await told(stage.undo(job.id, tools=tools)) == ("outcome_unknown", False)
     assert (await stage.scene.effect(job.id)).state is EffectState.BEGUN
+
+
+async def test_a_doubt_that_the_destination_can_resolve_is_undone_there(stage: Stage) -> None:
+    job = await stage.scene.accept()
+    await stage.scene.begin(job.id, effect_class=EffectClass.RECONCILABLE)
+    tool = AskableTickets(found=TicketReceipt(id="T-7"))
+
+    outcome = await stage.undo(job.id, tools=ToolRegistry((tool,)))
+
+    assert (outcome, tool.undone) == ("undone", [{"id": "T-7", "url": None}])
+    assert (await stage.scene.effect(job.id)).state is EffectState.UNDONE
+
+
+async def test_a_doubt_that_is_not_settled_yet_is_asked_about_again_later(stage: Stage) -> None:
+    job = await stage.scene.accept()
+    await stage.scene.begin(job.id, effect_class=EffectClass.RECONCILABLE)
+    tool = AskableTickets(found=None)
+
+    answer = await told(stage.undo(job.id, tools=ToolRegistry((tool,))))
+
+    assert (answer, tool.undone) == (("unavailable", True), [])
+    assert (await stage.scene.effect(job.id)).state is EffectState.BEGUN
+
+
+async def test_what_the_destination_never_got_and_never_will_need_not_be_undone(stage: Stage) -> None:
+    job = await stage.scene.accept()
+    await stage.scene.begin(job.id, effect_class=EffectClass.RECONCILABLE)
+    await stage.scene.execute("UPDATE effects SET sent_at = now() - interval '10 minutes'")
+    tool = AskableTickets(found=None)
+
+    outcome = await stage.undo(job.id, tools=ToolRegistry((tool,)))
+
+    assert (outcome, tool.undone) == ("nothing_to_undo", [])
+    assert (await stage.scene.effect(job.id)).state is EffectState.ABANDONED
 
 
 async def test_a_compensation_is_not_given_up_because_the_jobs_time_is_over(stage: Stage, job_id: str) -> None:

@@ -230,6 +230,23 @@ async def test_a_redrive_that_is_told_at_the_same_moment_takes_effect_once(scene
     assert answers == [(JobState.RUNNING, (await scene.job(job_id)).deadline_at)] * 3
 
 
+@pytest.mark.parametrize(("again", "in_doubt"), [(False, True), (True, False)])
+async def test_only_a_persons_word_lets_an_effect_in_doubt_be_had_again(
+    scene: Scene, again: bool, in_doubt: bool
+) -> None:
+    job_id = await scene.running()
+    unsafe = {"effect_class": EffectClass.UNSAFE, "name": "pay"}
+    first = await scene.begin(job_id, "step-1.pay", **unsafe)
+    await scene.bury(job_id)
+
+    await scene.ledger.outcomes.resume(job_id, generation=1, policy_version="1", again=again)
+    second = await scene.begin(job_id, "step-1.pay", **unsafe)
+
+    assert second.in_doubt == in_doubt
+    # Else the destination would take it for a repetition of the first.
+    assert (second.destination_key != first.destination_key) == again
+
+
 @pytest.mark.parametrize("generation", [0, 2])
 async def test_a_redrive_of_another_generation_changes_nothing(scene: Scene, generation: int) -> None:
     job_id = await scene.dead()

@@ -1,0 +1,193 @@
+"""Dead letters: a reviewer reads them, and says once what becomes of each."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from agentjobs.domain.failures import Category
+from tests.api.front import UI, UNKNOWN, Front, pointers
+
+NOTE = {"note": "the grant is in place now"}
+
+
+async def test_a_dead_letter_tells_what_a_person_needs(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.dead()
+
+    letter = (await rita.get("/v1/dead-letters")).json()["items"][0]
+
+    assert (letter["id"], letter["state"], letter["generation"]) == (job_id, "open", 1)
+    assert (letter["reason"], letter["step"], letter["worker"]) == ("access_denied", "step-1.create_ticket", "w1")
+    assert letter["links"] == {
+        "self": f"/v1/dead-letters/{job_id}",
+        "job": f"/v1/jobs/{job_id}",
+        "redrive": f"/v1/dead-letters/{job_id}/redrive",
+        "discard": f"/v1/dead-letters/{job_id}/discard",
+        "temporal_ui": f"{UI}/namespaces/default/workflows/agent-job-{job_id}",
+    }
+
+
+async def test_the_list_holds_no_input(front: Front, rita: AsyncClient) -> None:
+    await front.scene.dead(text="something private")
+
+    response = await rita.get("/v1/dead-letters")
+
+    assert "private" not in response.text
+
+
+async def test_each_reading_of_the_input_is_on_record(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.dead(text="something private")
+
+    letter = (await rita.get(f"/v1/dead-letters/{job_id}")).json()
+
+    assert letter["input"] == {"text": "something private"}
+    assert await front.scene.rows("SELECT tenant, actor, action, target FROM audit_log") == [
+        {"tenant": "acme", "actor": "rita", "action": "read_dead_letter", "target": job_id}
+    ]
+
+
+async def test_the_list_comes_in_pages_and_can_be_narrowed(front: Front, rita: AsyncClient) -> None:
+    dead = [await front.scene.dead() for _ in range(3)]
+    bug = (await front.scene.accept()).id
+    await front.scene.bury(bug, reason=Category.BUG)
+
+    first = (await rita.get("/v1/dead-letters", params={"limit": 2})).json()
+    second = (await rita.get("/v1/dead-letters", params={"limit": 2, "cursor": first["next_cursor"]})).json()
+    narrowed = (await rita.get("/v1/dead-letters", params={"reason": "bug", "agent": "support-triage"})).json()
+
+    assert [letter["id"] for letter in first["items"] + second["items"]] == [bug, *dead[::-1]]
+    assert second["next_cursor"] is None
+    assert [letter["id"] for letter in narrowed["items"]] == [bug]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ("reason=gone", "query:reason"),
+        ("reason=%00", "query:reason"),
+        ("agent=%00", "query:agent"),
+        ("limit=0", "query:limit"),
+        ("limit=201", "query:limit"),
+        ("cursor=x", "query:cursor"),
+        ("state=open", "query:"),
+    ],
+)
+async def test_a_query_that_cannot_be_taken_is_refused(rita: AsyncClient, query: str, pointer: str) -> None:
+    assert pointers(await rita.get(f"/v1/dead-letters?{query}")) == [pointer]
+
+
+async def test_the_report_counts(front: Front, rita: AsyncClient) -> None:
+    first = await front.scene.dead()
+    await front.scene.dead()
+    await front.scene.dead(tenant="globex")
+    await rita.post(f"/v1/dead-letters/{first}/discard", json=NOTE)
+
+    report = (await rita.get("/v1/dead-letters/report")).json()
+
+    line = report["open"][0]
+    assert (line["reason"], line["agent"], line["policy_version"]) == ("access_denied", "support-triage", "1")
+    assert report["open_count"] == line["count"] == 2
+    assert report["by_state"] == {"open": 1, "discard_requested": 1}
+
+
+async def test_a_report_of_nothing_is_empty(rita: AsyncClient) -> None:
+    assert (await rita.get("/v1/dead-letters/report")).json() == {"open": [], "by_state": {}, "open_count": 0}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "payload"),
+    [
+        ("redrive", NOTE, {"generation": 1, "policy": "original"}),
+        ("redrive", {**NOTE, "policy": "current"}, {"generation": 1, "policy": "current"}),
+        ("discard", NOTE, {"generation": 1}),
+    ],
+)
+async def test_a_word_is_recorded_and_queued(
+    front: Front, rita: AsyncClient, verb: str, body: dict[str, Any], payload: dict[str, Any]
+) -> None:
+    job_id = await front.scene.dead()
+
+    response = await rita.post(f"/v1/dead-letters/{job_id}/{verb}", json=body)
+
+    letter = response.json()
+    assert response.status_code == 202
+    assert (letter["state"], letter["resolved_by"], letter["note"]) == (f"{verb}_requested", "rita", NOTE["note"])
+    assert await front.scene.rows("SELECT payload FROM outbox WHERE topic = $1", f"{verb}_job") == [
+        {"payload": payload}
+    ]
+    assert await front.scene.rows("SELECT actor, action, target, note FROM audit_log") == [
+        {"actor": "rita", "action": verb, "target": job_id, "note": NOTE["note"]}
+    ]
+
+
+@pytest.mark.parametrize("first", ["redrive", "discard"])
+@pytest.mark.parametrize("second", ["redrive", "discard"])
+async def test_only_an_open_letter_takes_a_word(front: Front, rita: AsyncClient, first: str, second: str) -> None:
+    job_id = await front.scene.dead()
+    await rita.post(f"/v1/dead-letters/{job_id}/{first}", json=NOTE)
+
+    response = await rita.post(f"/v1/dead-letters/{job_id}/{second}", json=NOTE)
+
+    assert response.status_code == 409
+    assert f"{first}_requested" in response.json()["detail"]
+    assert await front.scene.topics() == ["start_job", "job_died", f"{first}_job"]
+
+
+async def test_of_twenty_at_once_one_word_is_heard(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.dead()
+
+    answers = await asyncio.gather(
+        *(rita.post(f"/v1/dead-letters/{job_id}/{verb}", json=NOTE) for verb in ["redrive", "discard"] * 10)
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [202] + [409] * 19
+    assert len(await front.scene.topics()) == 3
+
+
+async def test_a_letter_that_died_again_takes_a_new_word(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.dead()
+    await rita.post(f"/v1/dead-letters/{job_id}/redrive", json=NOTE)
+    await front.ledger.outcomes.resume(job_id, generation=1, policy_version="1")
+    await front.scene.bury(job_id, generation=1)
+
+    response = await rita.post(f"/v1/dead-letters/{job_id}/redrive", json=NOTE)
+
+    assert (response.status_code, response.json()["generation"]) == (202, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/note"),
+        ({"note": ""}, "/note"),
+        ({"note": " \u200b\n"}, "/note"),
+        ({"note": "x" * 1_001}, "/note"),
+        ({"note": 7}, "/note"),
+        ({"note": "x", "policy": "newest"}, "/policy"),
+        ({"note": "x", "generation": 1}, ""),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_a_word_that_cannot_be_taken_changes_nothing(
+    front: Front, rita: AsyncClient, body: dict[str, Any], pointer: str
+) -> None:
+    job_id = await front.scene.dead()
+
+    response = await rita.post(f"/v1/dead-letters/{job_id}/redrive", json=body)
+
+    assert pointers(response) == [pointer]
+    assert (await front.scene.letter(job_id)).state == "open"
+
+
+async def test_a_job_that_is_not_dead_has_no_letter(front: Front, rita: AsyncClient) -> None:
+    job_id = (await front.scene.accept()).id
+
+    answers = [
+        await rita.get(f"/v1/dead-letters/{job_id}"),
+        await rita.post(f"/v1/dead-letters/{job_id}/redrive", json=NOTE),
+        await rita.post(f"/v1/dead-letters/{UNKNOWN}/discard", json=NOTE),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert await front.scene.count("audit_log") == 0

@@ -1,0 +1,140 @@
+"""Idempotency-Key: one key and one body make one job, however often they are sent."""
+
+import asyncio
+import json
+
+import asyncpg
+import pytest
+from httpx import AsyncClient
+
+from tests.api.front import JSON, REQUEST, Front
+
+
+async def test_the_same_key_and_body_return_the_first_job(front: Front, ann: AsyncClient) -> None:
+    first = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k1"})
+
+    second = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k1"})
+
+    assert (first.status_code, second.status_code) == (202, 202)
+    assert second.json() == first.json()
+    assert second.headers["location"] == first.headers["location"]
+    assert await front.scene.count("jobs") == await front.scene.count("outbox") == 1
+
+
+async def test_quoted_and_bare_are_the_same_key(ann: AsyncClient) -> None:
+    bare = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k-1"})
+
+    quoted = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": '"k-1"'})
+
+    assert quoted.json()["id"] == bare.json()["id"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b' {\n "priority" : 3, "input": {"text": "A \\u00fc"} } ',
+        '{"input": {"text": "A ü"}}'.encode(),
+        '{"budget": null, "deadline_seconds": 86400, "input": {"text": "A ü"}}'.encode(),
+    ],
+    ids=["order and space", "defaults left out", "defaults given"],
+)
+async def test_a_body_that_means_the_same_is_the_same(ann: AsyncClient, body: bytes) -> None:
+    headers = JSON | {"Idempotency-Key": "k1"}
+    plain = json.dumps({"input": {"text": "A ü"}, "priority": 3}).encode()
+    first = await ann.post("/v1/jobs", content=plain, headers=headers)
+
+    second = await ann.post("/v1/jobs", content=body, headers=headers)
+
+    assert second.json()["id"] == first.json()["id"]
+
+
+async def test_the_same_key_with_another_body_is_refused(front: Front, ann: AsyncClient) -> None:
+    await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k1"})
+
+    other = await ann.post("/v1/jobs", json={**REQUEST, "priority": 1}, headers={"Idempotency-Key": "k1"})
+
+    assert other.status_code == 422
+    assert other.json()["type"] == "urn:agentjobs:problem:idempotency_key_reused"
+    assert await front.scene.count("jobs") == 1
+
+
+async def test_without_a_key_each_request_is_a_new_job(front: Front, ann: AsyncClient) -> None:
+    one = await ann.post("/v1/jobs", json=REQUEST)
+    other = await ann.post("/v1/jobs", json=REQUEST)
+
+    assert one.json()["id"] != other.json()["id"]
+    assert await front.scene.count("jobs") == 2
+
+
+async def test_a_key_is_its_users_and_its_tenants_own(front: Front) -> None:
+    headers = {"Idempotency-Key": "k1"}
+
+    answers = [
+        await front.of(name).post("/v1/jobs", json=REQUEST, headers=headers)
+        for name in ("ann", "ben", "ann_of_globex")
+    ]
+
+    assert [answer.status_code for answer in answers] == [202] * 3
+    assert len({answer.json()["id"] for answer in answers}) == 3
+
+
+async def test_thirty_at_once_with_one_key_are_one_job(front: Front, ann: AsyncClient) -> None:
+    headers = {"Idempotency-Key": "k1"}
+
+    answers = await asyncio.gather(*(ann.post("/v1/jobs", json=REQUEST, headers=headers) for _ in range(30)))
+
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert await front.scene.count("jobs") == await front.scene.count("outbox") == 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", '""', '"', '"a', 'a"b', "a b", "a,b", '"a\\b"', "ä", "a\x7f", "a\tb", "x" * 256, '"' + "x" * 256 + '"'],
+    ids=lambda key: ascii(key)[:20],
+)
+async def test_a_malformed_key_is_refused(front: Front, ann: AsyncClient, key: str) -> None:
+    response = await ann.post("/v1/jobs", json=REQUEST, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+
+    assert response.status_code == 400
+    assert response.json()["type"] == "urn:agentjobs:problem:malformed_idempotency_key"
+    assert await front.scene.count("jobs") == 0
+
+
+@pytest.mark.parametrize("key", ["x" * 255, '"' + "x" * 255 + '"', "!#$%&'()*+-./:<=>?@[]^_`{|}~", '"\\"\\\\"'])
+async def test_every_well_formed_key_is_taken(ann: AsyncClient, key: str) -> None:
+    response = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": key})
+
+    assert response.status_code == 202, response.text
+
+
+@pytest.mark.parametrize("second", ["k1", "k2"])
+async def test_two_keys_are_refused(ann: AsyncClient, second: str) -> None:
+    headers = [("Idempotency-Key", "k1"), ("Idempotency-Key", second)]
+
+    response = await ann.post("/v1/jobs", json=REQUEST, headers=headers)
+
+    assert response.status_code == 400
+
+
+async def test_after_a_lost_reply_the_same_request_finds_its_job(
+    front: Front, ann: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = type(front.ledger.jobs).accept
+
+    async def reply_lost(*given: object) -> None:
+        await accept(*given)  # type: ignore[arg-type]
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(front.ledger.jobs), "accept", reply_lost)
+        lost = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k1"})
+        without_key = await ann.post("/v1/jobs", json=REQUEST)
+    again = await ann.post("/v1/jobs", json=REQUEST, headers={"Idempotency-Key": "k1"})
+
+    assert (lost.status_code, without_key.status_code, again.status_code) == (503, 503, 202)
+    assert int(lost.headers["retry-after"]) > 0
+    assert "same Idempotency-Key" in lost.json()["detail"]
+    assert "look before you repeat it" in without_key.json()["detail"]
+    assert await front.scene.count("idempotency_keys") == 1
+    assert await front.scene.count("jobs") == 2

@@ -1,0 +1,109 @@
+"""A client that repeats what it does not know the outcome of, and keeps a record of everything it did."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from tests.chaos.evidence import Answer, Operation
+
+PATIENCE_SECONDS = 90.0
+PAUSE_SECONDS = 0.2
+REQUEST_SECONDS = 5.0
+
+
+class Refused(Exception):
+    """The server said no."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the API answered {status}")
+        self.status = status
+
+
+class Client:
+    """One user's way to the API. Each operation ends with an answer, however often it is asked for."""
+
+    def __init__(self, api: str, key: str, history: list[Operation]) -> None:
+        self._http = httpx.AsyncClient(
+            base_url=api, headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False
+        )
+        self._history = history
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def submit(self, text: str, key: str) -> str:
+        """Accepted under this key; the job's id."""
+        body = {"input": {"text": text}}
+        shown = await self._insist("submit", key, "/v1/jobs", body, {"Idempotency-Key": f'"{key}"'})
+        job_id: str = shown["id"]
+        return job_id
+
+    async def cancel(self, job_id: str) -> None:
+        """Asked for. Raises Refused when the job is over or dead."""
+        await self._insist("cancel", job_id, f"/v1/jobs/{job_id}/cancel", None)
+
+    async def redrive(self, job_id: str) -> None:
+        """Asked for; a repeat that is told "not open any more" was heard the first time."""
+        try:
+            await self._insist("redrive", job_id, f"/v1/dead-letters/{job_id}/redrive", {"note": "granted now"})
+        except Refused as refused:
+            if refused.status != 409 or not self._unknown_before("redrive", job_id):
+                raise
+
+    async def grant(self, user: str, action: str) -> None:
+        """Given."""
+        await self._insist("grant", user, "/v1/grants", {"user": user, "action": action})
+
+    async def make_key(self, user: str) -> str:
+        """A key with the role submit, of the same tenant."""
+        made = await self._insist("key", user, "/v1/keys", {"user": user, "roles": ["submit"]})
+        key: str = made["key"]
+        return key
+
+    async def state(self, job_id: str) -> str | None:
+        """Where the job stands, if the API answers now. Reading is not on record."""
+        try:
+            answer = await self._http.get(f"/v1/jobs/{job_id}")
+        except httpx.TransportError:
+            return None
+        return str(answer.json()["state"]) if answer.status_code == 200 else None
+
+    async def _insist(
+        self, what: str, key: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                answered = await self._once(what, key, path, body, headers)
+                if answered is not None:
+                    return answered
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _once(
+        self, what: str, key: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None
+    ) -> dict[str, Any] | None:
+        try:
+            answer = await self._http.post(path, json=body, headers=headers)
+        except httpx.TransportError:
+            self._history.append(Operation(what, key, Answer.UNKNOWN))
+            return None
+        if answer.status_code >= 500:
+            self._history.append(Operation(what, key, Answer.UNKNOWN, answer.status_code))
+            return None
+        if answer.status_code == 429:
+            self._history.append(Operation(what, key, Answer.FAILED, 429))
+            return None
+        if answer.is_error:
+            self._history.append(Operation(what, key, Answer.FAILED, answer.status_code))
+            raise Refused(answer.status_code)
+        shown: dict[str, Any] = answer.json()
+        self._history.append(Operation(what, key, Answer.OK, answer.status_code, shown.get("id")))
+        return shown
+
+    def _unknown_before(self, what: str, key: str) -> bool:
+        return any(
+            operation.what == what and operation.key == key and operation.answer is Answer.UNKNOWN
+            for operation in self._history
+        )
