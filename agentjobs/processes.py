@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import structlog
+import uvloop
 
 from agentjobs.logs import configure_logging
 from agentjobs.settings import Settings, SettingsError, StartError, load
@@ -23,7 +24,8 @@ def started(name: str, main: Callable[[Settings], Coroutine[Any, Any, None]]) ->
     try:
         settings = load()
         configure_logging(settings.log_level)
-        asyncio.run(main(settings))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main(settings))
     except SettingsError as error:
         return _refuse(name, str(error), EXIT_MISCONFIGURED)
     except StartError as error:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import structlog
 import uvicorn
-import uvloop
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
@@ -97,5 +96,4 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 if __name__ == "__main__":
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     sys.exit(started("api", serve))

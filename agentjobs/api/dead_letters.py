@@ -25,6 +25,8 @@ from agentjobs.ledger.dead_letters import Action, NotOpen
 from agentjobs.ledger.identity import Caller
 from agentjobs.ledger.ledger import Ledger
 
+Payload = dict[str, str | bool]
+
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"], route_class=StrictRoute)
 
 
@@ -95,7 +97,8 @@ async def redrive(
     id: str, order: RedriveOrder, caller: Reviewer, ledger: LedgerPart, links: LinksPart
 ) -> DeadLetterShown:
     """It keeps its keys: only what is missing is done."""
-    return await _ask("redrive", id, caller, order.note, {"policy": order.policy}, ledger, links)
+    payload: Payload = {"policy": order.policy, "again": order.again}
+    return await _ask("redrive", id, caller, order.note, payload, ledger, links)
 
 
 @router.post(
@@ -114,7 +117,13 @@ async def discard(
 
 
 async def _ask(
-    action: Action, id: str, caller: Caller, note: str, payload: dict[str, str], ledger: Ledger, links: Links
+    action: Action,
+    id: str,
+    caller: Caller,
+    note: str,
+    payload: dict[str, str | bool],
+    ledger: Ledger,
+    links: Links,
 ) -> DeadLetterShown:
     try:
         known = await ledger.dead_letters.request(

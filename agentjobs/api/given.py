@@ -114,6 +114,9 @@ class RedriveOrder(Given):
 
     note: Note
     policy: Literal["original", "current"] = "original"
+    again: Annotated[
+        bool, Field(description="Your word that effects in doubt are to be had once more, under a new key.")
+    ] = False
 
 
 class DiscardOrder(Given):

@@ -90,10 +90,12 @@ class Client:
         """All dead letters, counted."""
         return self._read(Report, self._ask("GET", "/v1/dead-letters/report"))
 
-    def redrive(self, letter_id: str, note: str, policy: str) -> DeadLetter:
+    def redrive(self, letter_id: str, note: str, policy: str, *, again: bool = False) -> DeadLetter:
         """Let the job go on from where it died."""
         path = f"/v1/dead-letters/{_in_path(letter_id)}/redrive"
-        return self._read(DeadLetter, self._ask("POST", path, json={"note": note, "policy": policy}))
+        return self._read(
+            DeadLetter, self._ask("POST", path, json={"note": note, "policy": policy, "again": again})
+        )
 
     def discard(self, letter_id: str, note: str) -> DeadLetter:
         """Give the job up; what it did is undone where that is possible."""

@@ -72,12 +72,15 @@ def redrive(
     policy: Annotated[
         Policy, typer.Option(help="The agent's version: the job's own, or today's.")
     ] = Policy.ORIGINAL,
+    again: Annotated[
+        bool, typer.Option("--again", help="Effects in doubt are to be had once more: you have looked.")
+    ] = False,
     home: Home = DEFAULT_HOME,
     as_json: AsJson = False,
 ) -> None:
     """Let the job go on from where it died; what is done is not repeated."""
     with opened(context, home, as_json=as_json, door=Door.REVIEW) as here:
-        letter = here.api.redrive(letter_id, note, policy)
+        letter = here.api.redrive(letter_id, note, policy, again=again)
         _show_decided(here, letter, f"redrive asked: `python starter.py status {letter.id}` shows how it goes on")
 
 

@@ -59,7 +59,7 @@ def fingerprint(value: JsonValue) -> str:
     """
     try:
         return hashlib.sha256(rfc8785.dumps(value)).hexdigest()
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError("the value has no canonical JSON form (RFC 8785)") from error
 
 

@@ -1,7 +1,7 @@
 """`python -m agentjobs.ledger`: bring the database of AGENTJOBS_DATABASE_URL to this version's schema, and end.
 
-`python -m agentjobs.ledger first-key TENANT USER` also makes the first tenant and its admin key, and prints the key
-once; all further keys are made through the API.
+`python -m agentjobs.ledger first-key TENANT USER` also makes the first tenant and its admin key, and prints it.
+All further keys are made through the API.
 """
 
 import re

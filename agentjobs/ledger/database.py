@@ -29,6 +29,8 @@ Executor: TypeAlias = "asyncpg.Pool[asyncpg.Record] | Connection"
 COMMAND_TIMEOUT_SECONDS = 10.0
 """No statement of ours takes a second; a half-open connection must not hold an activity for minutes."""
 
+CONNECT_TIMEOUT_SECONDS = 5.0
+
 IDLE_TRANSACTION_SECONDS = 15
 """Longer than any RPC that the relay waits for inside its transaction."""
 
@@ -63,6 +65,7 @@ async def connect(dsn: str, *, size: int, application_name: str) -> Database:
         min_size=1,
         max_size=size,
         init=_prepare_connection,
+        timeout=CONNECT_TIMEOUT_SECONDS,
         command_timeout=COMMAND_TIMEOUT_SECONDS,
         server_settings={
             "application_name": application_name,

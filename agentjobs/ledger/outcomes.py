@@ -19,13 +19,15 @@ class Outcomes:
         generation: how often it had died before. Returns the state afterwards: a job that was finished in
         the meantime stays so.
         """
-        row = await self._database.run.bury(
-            self._database.pool,
-            job_id=job_id,
-            generation=generation,
-            failure=failure.model_dump(mode="json"),
-            worker=worker,
-        )
+        async with self._database.transaction() as connection:
+            await self._database.run.lock_job(connection, id=job_id)
+            row = await self._database.run.bury(
+                connection,
+                job_id=job_id,
+                generation=generation,
+                failure=failure.model_dump(mode="json"),
+                worker=worker,
+            )
         return JobState(row["state"])
 
     async def finish(self, job_id: str, state: JobState) -> JobState:

@@ -7,6 +7,7 @@ a reason of their own are postponed one by one; when Temporal itself is down, ev
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 
@@ -56,17 +57,18 @@ class Relay:
         self._ledger = ledger
         self._delivery = delivery
         self._failpoints = failpoints
-        self._wake = asyncio.Event()
+        self._wakes = {self.start_once: asyncio.Event(), self.command_once: asyncio.Event()}
 
     def wake(self) -> None:
         """Something was put into the outbox."""
-        self._wake.set()
+        for wake in self._wakes.values():
+            wake.set()
 
     async def run(self) -> None:
         """Deliver until cancelled."""
         async with asyncio.TaskGroup() as lanes:
-            lanes.create_task(self._lane(self.start_once))
-            lanes.create_task(self._lane(self.command_once))
+            for once, wake in self._wakes.items():
+                lanes.create_task(self._lane(once, wake))
 
     async def start_once(self) -> int:
         """One batch of starts; returns how many rows left the outbox."""
@@ -76,10 +78,10 @@ class Relay:
         """One batch of everything else."""
         return await self._batch(self._ledger.outbox.claim_commands, self._ledger.outbox.mark_delivered)
 
-    async def _lane(self, once: Callable[[], Awaitable[int]]) -> None:
+    async def _lane(self, once: Callable[[], Awaitable[int]], wake: asyncio.Event) -> None:
         failed = 0
         while True:
-            self._wake.clear()
+            wake.clear()
             try:
                 delivered = await once()
                 failed = 0
@@ -90,14 +92,7 @@ class Relay:
                 await asyncio.sleep(_pause(failed))
                 continue
             if delivered == 0:
-                await self._rest()
-
-    async def _rest(self) -> None:
-        try:
-            async with asyncio.timeout(POLL_SECONDS):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+                await _until_woken(wake)
 
     async def _batch(self, claim: Claim, mark: Mark) -> int:
         async with self._ledger.database.transaction() as connection:
@@ -140,6 +135,12 @@ class Relay:
                 )
                 async with self._ledger.database.transaction() as connection:
                     await self._ledger.outbox.mark_delivered(connection, [row.id])
+
+
+async def _until_woken(wake: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(POLL_SECONDS):
+            await wake.wait()
 
 
 def _is_down(outcome: BaseException | None) -> bool:

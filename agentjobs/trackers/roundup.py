@@ -11,13 +11,12 @@ without telling what the first one did.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 
 from agentjobs.domain.effects import EffectClass
 from agentjobs.domain.failures import Category, Facts, PermanentError, RetryableError, classify
@@ -33,9 +32,6 @@ _ADVICE: Final = {
     403: "the user of the settings needs the role User, with REST access",
     404: "check the address of the settings, and that the REST interface is switched on",
 }
-_UNFORESEEN: Final = "An error occurred. Please check the server log"
-"""Roundup answers 400, and this, to every exception that it does not know, such as a locked database."""
-
 _SEARCHED_WORDS: Final = 4  # each costs two requests: Roundup has no "this word or that one, here or there"
 
 
@@ -65,6 +61,14 @@ class _Created(Told):
 
 class _Found(Told):
     data: _Collection
+
+
+class _Problem(Told):
+    msg: str
+
+
+class _Refusal(Told):
+    error: _Problem
 
 
 class _One(Told):
@@ -218,9 +222,20 @@ def _of_its_own_pages(web: str) -> dict[str, str]:
 def _accepted(answer: Answer) -> Answer:
     if answer.succeeded:
         return answer
-    if answer.status == 400 and _UNFORESEEN in json.dumps(answer.document):
+    if answer.status == 400 and not _is_considered(answer):
         raise RetryableError(classify(Facts(http_status=500)), "Roundup met an error of its own: see its log")
     raise answer.refused(_ADVICE.get(answer.status, ""))
+
+
+def _is_considered(answer: Answer) -> bool:
+    """Whether a 400 was meant. Roundup answers 400 to each exception of its own, too (a locked database): from its
+    REST part with these words, from its server as a page of HTML.
+    """
+    try:
+        told = _Refusal.model_validate(answer.document).error.msg
+    except ValidationError:
+        return False
+    return "An error occurred. Please check the server log" not in told
 
 
 def _number(receipt: TicketReceipt) -> str:

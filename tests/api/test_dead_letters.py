@@ -98,8 +98,9 @@ async def test_a_report_of_nothing_is_empty(rita: AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("verb", "body", "payload"),
     [
-        ("redrive", NOTE, {"generation": 1, "policy": "original"}),
-        ("redrive", {**NOTE, "policy": "current"}, {"generation": 1, "policy": "current"}),
+        ("redrive", NOTE, {"generation": 1, "policy": "original", "again": False}),
+        ("redrive", {**NOTE, "policy": "current"}, {"generation": 1, "policy": "current", "again": False}),
+        ("redrive", {**NOTE, "again": True}, {"generation": 1, "policy": "original", "again": True}),
         ("discard", NOTE, {"generation": 1}),
     ],
 )
@@ -117,7 +118,12 @@ async def test_a_word_is_recorded_and_queued(
         {"payload": payload}
     ]
     assert await front.scene.rows("SELECT actor, action, target, note FROM audit_log") == [
-        {"actor": "rita", "action": verb, "target": job_id, "note": NOTE["note"]}
+        {
+            "actor": "rita",
+            "action": "redrive_again" if payload.get("again") else verb,
+            "target": job_id,
+            "note": NOTE["note"],
+        }
     ]
 
 

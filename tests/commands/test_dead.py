@@ -34,6 +34,13 @@ def test_redrive_sends_note_and_policy(command_line: CommandLine, api: FakeApi) 
     assert json.loads(api.requests[0].content) == {"note": "the key is renewed", "policy": "current"}
 
 
+def test_only_an_explicit_word_has_an_effect_again(command_line: CommandLine, api: FakeApi) -> None:
+    result = command_line.run("dead", "redrive", "a", "--note", "it is not there", "--again")
+
+    assert result.exit_code == 0
+    assert json.loads(api.requests[0].content)["again"] is True
+
+
 def test_the_original_policy_is_the_default(command_line: CommandLine, api: FakeApi) -> None:
     command_line.run("dead", "redrive", "a", "--note", "again")
 

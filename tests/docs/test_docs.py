@@ -1,9 +1,6 @@
 """Pages say what the code says."""
 
-import asyncio
-import os
 import re
-import sys
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +16,7 @@ from agentjobs.settings import ClientSettings, Settings
 from agentjobs.temporal import SEARCH_ATTRIBUTES
 from agentjobs.tools.tool import Tool, ToolRegistry
 from tests.docs.pages import CHECKOUT, DOCS, PAGES, files, marked_block, name_of, rows, section
+from tests.e2e.conftest import run
 from workflows import options
 
 BOUNDARIES = DOCS / "failure-boundaries.md"
@@ -200,18 +198,16 @@ def _tool_of(shown: str) -> Tool[Any]:
 
 
 async def test_the_first_key_is_made_as_shown(database_url: str) -> None:
-    shown = marked_block(OPERATIONS, "first key")
+    shown = r"^python (-m agentjobs\.ledger first-key \S+ \S+)$"
+    words = re.search(shown, OPERATIONS.read_text("utf-8"), re.MULTILINE)
+    assert words is not None
 
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", shown),
-        cwd=CHECKOUT,
-        env={**os.environ, "AGENTJOBS_DATABASE_URL": database_url},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    said, _ = await process.communicate()
+    first = await run(*words[1].split(), environment={"AGENTJOBS_DATABASE_URL": database_url})
+    second = await run(*words[1].split(), environment={"AGENTJOBS_DATABASE_URL": database_url})
 
-    assert process.returncode == 0
-    assert said.startswith(b"ajk_")
+    assert (first.code, first.out.startswith("ajk_")) == (0, True)
+    assert (second.code, second.out) == (1, "")
+    assert "keys already" in second.err
 
 
 # Put together here, so that this file does not match itself.

@@ -138,9 +138,11 @@ async def test_a_redrive_that_overtakes_the_death_is_delivered_again_later(world
         died_of = failure(Category.CONTENT_REFUSED, "no", keys.ANSWER)
         await world.ledger.outcomes.bury(job_id, generation=0, failure=died_of, worker="w0")
         await world.order("redrive", job_id)
-        await _until_put_off(world)
-        refused_for_now = await world.job(job_id)
-        provider.gate.set()
+        try:
+            await _until_put_off(world)
+            refused_for_now = await world.job(job_id)
+        finally:
+            provider.gate.set()  # a worker waits for its activities when it ends
         job = await world.until(job_id, JobState.SUCCEEDED)
 
     assert refused_for_now.state is JobState.DEAD

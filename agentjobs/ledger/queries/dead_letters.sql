@@ -23,8 +23,12 @@ SELECT text FROM letter;
 -- name: request_resolution^
 -- A person's word, once: only an open letter takes one, so of fifty parallel clicks one is heard. The relay
 -- carries it to the workflow. Comes back empty for a letter that does not exist.
-WITH before AS (
-    SELECT id, state FROM dead_letters WHERE id = :id AND tenant = :tenant FOR NO KEY UPDATE
+WITH locked AS MATERIALIZED ( -- the job first, as everywhere
+    SELECT id FROM jobs WHERE id = :id AND tenant = :tenant FOR NO KEY UPDATE
+), before AS MATERIALIZED (
+    SELECT dead_letters.id, dead_letters.state
+      FROM locked JOIN dead_letters ON dead_letters.id = locked.id
+       FOR NO KEY UPDATE OF dead_letters
 ), asked AS (
     UPDATE dead_letters SET state = :action::text || '_requested', resolved_by = :actor, note = :note
       FROM before WHERE dead_letters.id = before.id AND before.state = 'open'
@@ -39,7 +43,9 @@ WITH before AS (
       FROM job CROSS JOIN asked
 ), audited AS (
     INSERT INTO audit_log (tenant, actor, action, target, note)
-    SELECT tenant, :actor, :action, id, :note FROM asked
+    SELECT tenant, :actor, CASE WHEN (:payload::jsonb ->> 'again')::boolean THEN 'redrive_again' ELSE :action::text END,
+           id, :note
+      FROM asked
 ), queued AS (
     INSERT INTO outbox (topic, job_id, tenant, payload)
     SELECT :action::text || '_job', id, tenant, :payload::jsonb || jsonb_build_object('generation', generation)

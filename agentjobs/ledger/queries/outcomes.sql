@@ -1,3 +1,7 @@
+-- name: lock_job!
+-- Before a statement that also reads what others write under this lock: it must not begin before they are done.
+SELECT FROM jobs WHERE id = :id FOR NO KEY UPDATE;
+
 -- name: bury^
 -- One transaction: job state, dead letter, event, and the outbox row by which the desk learns of it. The
 -- generation makes a repeated call harmless: it has gone up already.
