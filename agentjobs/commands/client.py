@@ -93,9 +93,8 @@ class Client:
     def redrive(self, letter_id: str, note: str, policy: str, *, again: bool = False) -> DeadLetter:
         """Let the job go on from where it died."""
         path = f"/v1/dead-letters/{_in_path(letter_id)}/redrive"
-        return self._read(
-            DeadLetter, self._ask("POST", path, json={"note": note, "policy": policy, "again": again})
-        )
+        body = {"note": note, "policy": policy} | ({"again": True} if again else {})
+        return self._read(DeadLetter, self._ask("POST", path, json=body))
 
     def discard(self, letter_id: str, note: str) -> DeadLetter:
         """Give the job up; what it did is undone where that is possible."""

@@ -119,7 +119,7 @@ class Story:
 
     def _show(self, jobs: Sequence[Job], submitted: Sequence[Submitted]) -> None:
         self._title("What became of them")
-        self._console.print(results_table(jobs, [one.language for one in submitted]))
+        self._console.print(results_table(jobs, [one.language for one in submitted], self._console.width))
         self._say("In the Temporal UI (while the demo runs), for example:")
         self._say(f"  {jobs[0].links.get('temporal_ui')}")
 

@@ -12,8 +12,10 @@ from agentjobs.commands.answers import Job
 from agentjobs.commands.render import styled
 from agentjobs.commands.words import one_line
 
-# What must be readable on 80 columns; the answer gets the rest.
+# What must be readable on 80 columns; the answer gets the rest. (Left to itself, the table gives the longest column
+# everything, and drops the others.)
 _WIDTHS = {"job": 8, "lang": 5, "state": 9, "plan": 17, "ticket": 6}
+_BETWEEN = 3
 
 
 def progress_line(jobs: Sequence[Job]) -> str:
@@ -22,14 +24,14 @@ def progress_line(jobs: Sequence[Job]) -> str:
     return "  " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
-def results_table(jobs: Sequence[Job], languages: Sequence[str]) -> Table:
+def results_table(jobs: Sequence[Job], languages: Sequence[str], width: int) -> Table:
     """One row a job: what was understood, which ticket, what was answered."""
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for name, width in _WIDTHS.items():
-        table.add_column(name, no_wrap=True, min_width=width)
-    table.add_column("answer", no_wrap=True, overflow="ellipsis")
+    for name in (*_WIDTHS, "answer"):
+        table.add_column(name, no_wrap=True)
+    room = max(width - sum(_WIDTHS.values()) - _BETWEEN * len(_WIDTHS), 20)
     for job, language in zip(jobs, languages, strict=True):
-        table.add_row(job.id[:8], language, styled(job.state), _plan(job), _ticket(job), _answer(job))
+        table.add_row(job.id[:8], language, styled(job.state), _plan(job), _ticket(job), _answer(job, room))
     return table
 
 
@@ -43,5 +45,7 @@ def _ticket(job: Job) -> str:
     return ", ".join(str(receipt["id"]) for receipt in receipts if isinstance(receipt, dict))
 
 
-def _answer(job: Job) -> Text:
-    return Text(one_line((job.result.answer if job.result else None) or ""))
+def _answer(job: Job, room: int) -> Text:
+    text = Text(one_line((job.result.answer if job.result else None) or ""))
+    text.truncate(room, overflow="ellipsis")
+    return text
