@@ -12,7 +12,7 @@ from agentjobs.commands.answers import Job
 from agentjobs.commands.render import styled
 from agentjobs.commands.words import one_line
 
-# What must be readable on 80 columns; the answer gets the rest. (Left to itself, the table gives the longest column
+# What must be readable on 80 columns; the answer gets the rest. (Left to itself, the table gives the longest one
 # everything, and drops the others.)
 _WIDTHS = {"job": 8, "lang": 5, "state": 9, "plan": 17, "ticket": 6}
 _BETWEEN = 3

@@ -92,7 +92,9 @@ class RoundupTracker:
         self._http = Destination(
             "Roundup",
             f"{self._web}/rest/data",
-            headers=_of_its_own_pages(self._web),
+            # Its server has a process for each connection, forty at most: idle ones of a few workers would shut
+            # everybody out.
+            headers={**_of_its_own_pages(self._web), "Connection": "close"},
             auth=httpx.BasicAuth(user, checked_secret(password)),
             client=client,
         )
@@ -228,8 +230,8 @@ def _accepted(answer: Answer) -> Answer:
 
 
 def _is_considered(answer: Answer) -> bool:
-    """Whether a 400 was meant. Roundup answers 400 to each exception of its own, too (a locked database): from its
-    REST part with these words, from its server as a page of HTML.
+    """Whether a 400 was meant. Roundup answers 400 to each exception of its own, too (a locked database, a table
+    that two first requests make at once): from its REST part with these words, from its server as a page of HTML.
     """
     try:
         told = _Refusal.model_validate(answer.document).error.msg

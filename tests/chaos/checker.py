@@ -1,8 +1,8 @@
 """What must hold after every fault, as pure functions over the evidence of one run.
 
 The invariants are those of docs/failure-boundaries.md: I1 every accepted job ends; I2 one effect a step, and no
-stored reply paid twice; I3 a final state stays; I4 ledger, Temporal and destination agree; I6 events; I8 alerts; I9 bounded
-attempts; I10 no content and no secret outside; I12 no ghosts.
+stored reply paid twice; I3 a final state stays; I4 ledger, Temporal and destination agree; I6 events; I8 alerts;
+I9 bounded attempts; I10 no content and no secret outside; I12 no ghosts.
 """
 
 from collections import Counter, defaultdict
@@ -39,12 +39,13 @@ def violations(evidence: Evidence) -> list[Violation]:
 def every_accepted_job_ends(evidence: Evidence) -> Iterator[Violation]:
     """I1: as expected, and with nothing left to deliver."""
     states = {job.id: job.state for job in evidence.jobs}
+    died_of = {letter.id: f" (it died of {letter.reason}: {letter.message})" for letter in evidence.letters}
     for job_id, expected in evidence.expected.items():
         wanted = " or ".join(sorted(expected))
         if job_id not in states:
             yield Violation("I1", job_id, f"was accepted and is not in the ledger (expected: {wanted})")
         elif states[job_id] not in expected:
-            yield Violation("I1", job_id, f"is {states[job_id]}, expected {wanted}")
+            yield Violation("I1", job_id, f"is {states[job_id]}, expected {wanted}{died_of.get(job_id, '')}")
     for topic in evidence.outbox:
         yield Violation("I1", "outbox", f"a row `{topic}` was never delivered")
 
@@ -106,7 +107,9 @@ def attempts_are_closed(evidence: Evidence) -> Iterator[Violation]:
     over = {job.id for job in evidence.jobs if job.state in FINAL}
     for attempt in evidence.attempts:
         if attempt.outcome == "running" and attempt.job_id in over:
-            yield Violation("I4", f"{attempt.job_id}/{attempt.step}", "an attempt is running in a job that is over")
+            yield Violation(
+                "I4", f"{attempt.job_id}/{attempt.step}", "an attempt is running in a job that is over"
+            )
 
 
 def events_tell_the_course(evidence: Evidence) -> Iterator[Violation]:
@@ -136,7 +139,9 @@ def attempts_are_bounded(evidence: Evidence) -> Iterator[Violation]:
         limit = attempt_limit(step)
         for run_id, count in Counter(attempt.run_id for attempt in attempts).items():
             if count > limit:
-                yield Violation("I9", f"{job_id}/{step}", f"{count} attempts in run {run_id}, at most {limit} allowed")
+                yield Violation(
+                    "I9", f"{job_id}/{step}", f"{count} attempts in run {run_id}, at most {limit} allowed"
+                )
 
 
 def nothing_leaks(evidence: Evidence) -> Iterator[Violation]:
@@ -159,11 +164,11 @@ def one_key_is_one_job(evidence: Evidence) -> Iterator[Violation]:
     for key, ids in answered.items():
         if len(ids) > 1:
             yield Violation("I12", key, f"was answered with {len(ids)} jobs")
-    for key, count in Counter(job.key for job in evidence.jobs).items():
-        if key is None or key not in sent:
-            yield Violation("I12", key or "no key", f"{count} jobs that nobody asked for")
+    for made_under, count in Counter(job.key for job in evidence.jobs).items():
+        if made_under is None or made_under not in sent:
+            yield Violation("I12", made_under or "no key", f"{count} jobs that nobody asked for")
         elif count > 1:
-            yield Violation("I12", key, f"made {count} jobs")
+            yield Violation("I12", made_under, f"made {count} jobs")
 
 
 CHECKS: tuple[Callable[[Evidence], Iterable[Violation]], ...] = (

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 
 from tests.chaos.evidence import Answer, Operation
+
+Body: TypeAlias = Mapping[str, Any] | None
+Headers: TypeAlias = Mapping[str, str] | None
 
 PATIENCE_SECONDS = 90.0
 PAUSE_SECONDS = 0.2
@@ -72,7 +75,12 @@ class Client:
         return str(answer.json()["state"]) if answer.status_code == 200 else None
 
     async def _insist(
-        self, what: str, key: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+        self,
+        what: str,
+        key: str,
+        path: str,
+        body: Body,
+        headers: Headers = None,
     ) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
@@ -81,9 +89,7 @@ class Client:
                     return answered
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _once(
-        self, what: str, key: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None
-    ) -> dict[str, Any] | None:
+    async def _once(self, what: str, key: str, path: str, body: Body, headers: Headers) -> dict[str, Any] | None:
         try:
             answer = await self._http.post(path, json=body, headers=headers)
         except httpx.TransportError:

@@ -88,6 +88,8 @@ class Letter(Row):
     id: str
     generation: int
     state: str
+    reason: str
+    message: str
     alerted_at: datetime | None
 
 

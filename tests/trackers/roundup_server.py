@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
+
 from agentjobs.stack.ports import LOOPBACK, free_port
 
 USER: Final = "agentjobs"
@@ -62,13 +64,27 @@ class RoundupServer:
         """The tracker's web address."""
         return f"http://{LOOPBACK}:{self.port}/tracker"
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What its REST interface wants to see."""
+        return {
+            "X-Requested-With": "rest",
+            "Origin": self.url.removesuffix("/tracker"),
+            "Referer": f"{self.url}/",
+        }
+
     async def start(self) -> None:
         """Start, and wait until it answers."""
         as_nobody = ("-u", "nobody", "-g", "nogroup") if os.geteuid() == 0 else ()
         arguments = ("-n", LOOPBACK, "-p", str(self.port), *as_nobody, f"tracker={self._tracker}")
         with (self._folder / "log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                str(_PROGRAMS / "roundup-server"), *arguments, stdout=log, stderr=log, start_new_session=True
+                str(_PROGRAMS / "roundup-server"),
+                *arguments,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},  # else the children's tracebacks are lost
+                start_new_session=True,
             )
         async with asyncio.timeout(_PATIENCE_SECONDS):
             while not await self._answers():
@@ -147,12 +163,13 @@ class RoundupServer:
                 shutil.chown(path, "nobody", "nogroup")
 
     async def _answers(self) -> bool:
-        try:
-            _, writer = await asyncio.open_connection(LOOPBACK, self.port)
-        except OSError:
-            return False
-        writer.close()
-        return True
+        # Signed in, and before any others: of two first requests at once one fails, for both make Roundup's tables
+        # of sessions.
+        async with httpx.AsyncClient(auth=(USER, PASSWORD), trust_env=False) as client:
+            try:
+                return (await client.get(f"{self.url}/rest/data/issue", headers=self.headers)).status_code == 200
+            except httpx.HTTPError:
+                return False
 
 
 def _open_folder() -> Path:

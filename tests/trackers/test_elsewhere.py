@@ -18,6 +18,9 @@ from agentjobs.trackers.tracker import TicketReceipt
 from tests.trackers.places import a_job, a_ticket, key_of
 
 SECRET = "canary-91ae-secret"
+REFUSAL = {"message": f"no, {SECRET}", "error": {"msg": f"no, {SECRET}"}}
+"""In the words of both."""
+
 Handler = Callable[[httpx.Request], httpx.Response]
 Elsewhere = RoundupTracker | GithubTracker
 
@@ -51,7 +54,7 @@ async def failure_of(tracker: Elsewhere) -> JobError:
 
 def answering(status: int, **headers: str) -> Handler:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda request: httpx.Response(status, headers=named, json={"message": f"no, {SECRET}"})
+    return lambda request: httpx.Response(status, headers=named, json=REFUSAL)
 
 
 def failing(error: type[httpx.RequestError]) -> Handler:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -25,9 +26,8 @@ async def other_roundup() -> AsyncIterator[RoundupServer]:
 
 def rest(server: RoundupServer) -> httpx.AsyncClient:
     """Roundup's REST interface, past our tracker."""
-    headers = {"X-Requested-With": "rest", "Origin": server.url.removesuffix("/tracker"), "Referer": server.url}
     return httpx.AsyncClient(
-        base_url=f"{server.url}/rest/data/", headers=headers, auth=(USER, PASSWORD), trust_env=False
+        base_url=f"{server.url}/rest/data/", headers=server.headers, auth=(USER, PASSWORD), trust_env=False
     )
 
 
@@ -215,9 +215,34 @@ async def test_another_address_than_the_trackers_own_is_told_with_advice(roundup
     assert caught.value.category is Category.INVALID_INPUT
 
 
-async def test_an_error_that_roundup_did_not_foresee_leaves_a_doubt() -> None:
-    told = {"error": {"status": 400, "msg": "now: An error occurred. Please check the server log for more."}}
-    transport = httpx.MockTransport(lambda request: httpx.Response(400, json=told))
+async def test_no_connection_is_kept() -> None:
+    seen: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["Connection"])
+        return httpx.Response(201, json={"data": {"id": "1"}})
+
+    client, job = httpx.AsyncClient(transport=httpx.MockTransport(handler)), a_job()
+    tracker = RoundupTracker("http://tracker.test", USER, SecretStr(PASSWORD), client=client)
+    await tracker.create(a_ticket(), key=key_of(job), job=job, connection=None)
+
+    # Forty idle connections would shut everybody out of Roundup's server: each is a process of its own.
+    assert seen == ["close"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {
+            "json": {
+                "error": {"status": 400, "msg": "now: An error occurred. Please check the server log for more."}
+            }
+        },
+        {"html": "<body><p>now: An error occurred. Please check\n the server log for more.</p></body>"},
+    ],
+)
+async def test_an_error_that_roundup_did_not_foresee_leaves_a_doubt(answer: dict[str, Any]) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(400, **answer))
     tracker = RoundupTracker(
         "http://tracker.test", USER, SecretStr(PASSWORD), client=httpx.AsyncClient(transport=transport)
     )
