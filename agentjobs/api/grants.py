@@ -30,8 +30,7 @@ Action = Annotated[str, Query(pattern=ACTION_PATTERN)]
 )
 async def add(new: NewGrant, caller: Admin, ledger: LedgerPart) -> GrantShown:
     """It counts from the next effect on. Repeating it changes nothing."""
-    grant = await ledger.identity.add_grant(caller.tenant, new.user, new.action, granted_by=caller.user)
-    await ledger.identity.record(caller.tenant, caller.user, "add_grant", f"{new.user} {new.action}")
+    grant = await ledger.identity.add_grant(caller.tenant, new.user, new.action, granted_by=caller.user, by=caller)
     return grant_shown(grant)
 
 
@@ -48,6 +47,5 @@ async def grants(
 )
 async def revoke(caller: Admin, ledger: LedgerPart, user: User, action: Action) -> None:
     """Effects that begin from now on are refused."""
-    if not await ledger.identity.revoke_grant(caller.tenant, user, action):
+    if not await ledger.identity.revoke_grant(caller.tenant, user, action, by=caller):
         raise not_found()
-    await ledger.identity.record(caller.tenant, caller.user, "revoke_grant", f"{user} {action}")

@@ -30,8 +30,9 @@ async def create(new: NewKey, caller: Admin, response: Response, ledger: LedgerP
     """The answer is the only place that shows the key."""
     tenant = await _tenant_for(new, caller, ledger)
     expires_at = datetime.now(UTC) + timedelta(seconds=new.expires_in_seconds) if new.expires_in_seconds else None
-    plain, record = await ledger.identity.create_key(tenant, new.user, frozenset(new.roles), expires_at=expires_at)
-    await ledger.identity.record(caller.tenant, caller.user, "create_key", record.id)
+    plain, record = await ledger.identity.create_key(
+        tenant, new.user, frozenset(new.roles), expires_at=expires_at, by=caller
+    )
     response.headers["Location"] = f"/v1/keys/{record.id}"
     return KeyMade(**key_shown(record).model_dump(), key=plain)
 
@@ -51,9 +52,8 @@ async def key(id: str, caller: Admin, ledger: LedgerPart) -> KeyShown:
 @router.delete("/{id}", status_code=204, operation_id="revokeKey", summary="Revoke a key", responses=problems(404))
 async def revoke(id: str, caller: Admin, request: Request, ledger: LedgerPart) -> None:
     """Refused from now on; by other processes of this API within five seconds. Repeating it changes nothing."""
-    found(await ledger.identity.revoke_key(caller.tenant, id))
+    found(await ledger.identity.revoke_key(caller.tenant, id, by=caller))
     request.app.state.authenticator.forget(id)
-    await ledger.identity.record(caller.tenant, caller.user, "revoke_key", id)
 
 
 async def _tenant_for(new: NewKey, caller: Caller, ledger: Ledger) -> str:
@@ -61,6 +61,5 @@ async def _tenant_for(new: NewKey, caller: Caller, ledger: Ledger) -> str:
         return caller.tenant
     if not await ledger.identity.may_make_tenants(caller.key_id):
         raise Problem(403, "other_tenant", "Only the first admin key may make keys for another tenant.")
-    if await ledger.identity.create_tenant(new.tenant):
-        await ledger.identity.record(caller.tenant, caller.user, "create_tenant", new.tenant)
+    await ledger.identity.create_tenant(new.tenant, by=caller)
     return new.tenant

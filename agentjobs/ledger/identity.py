@@ -40,9 +40,9 @@ class Identity:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create_tenant(self, tenant: str) -> bool:
+    async def create_tenant(self, tenant: str, *, by: Caller | None = None) -> bool:
         """Make the tenant; False when it was there."""
-        return bool(await self._database.run.create_tenant(self._database.pool, id=tenant))
+        return bool(await self._database.run.create_tenant(self._database.pool, id=tenant, **_by(by)))
 
     async def tenant_exists(self, tenant: str) -> bool:
         """Whether there is such a tenant."""
@@ -59,10 +59,10 @@ class Identity:
         roles: frozenset[Role],
         *,
         expires_at: datetime | None = None,
-        secret: str | None = None,
+        by: Caller | None = None,
     ) -> tuple[str, KeyRecord]:
         """A new key (its plain text, which is not stored, and its record). The tenant must exist."""
-        plain = secret or KEY_PREFIX + secrets.token_urlsafe(32)
+        plain = KEY_PREFIX + secrets.token_urlsafe(32)
         row = await self._database.run.create_key(
             self._database.pool,
             id=str(uuid.uuid4()),
@@ -71,6 +71,7 @@ class Identity:
             roles=sorted(roles),
             key_hash=_hash(plain),
             expires_at=expires_at,
+            **_by(by),
         )
         return plain, KeyRecord.model_validate(dict(row))
 
@@ -96,22 +97,26 @@ class Identity:
         row = await self._database.run.read_key(self._database.pool, tenant=tenant, id=key_id)
         return None if row is None else KeyRecord.model_validate(dict(row))
 
-    async def revoke_key(self, tenant: str, key_id: str) -> KeyRecord | None:
+    async def revoke_key(self, tenant: str, key_id: str, *, by: Caller | None = None) -> KeyRecord | None:
         """Revoke a key; repeating it changes nothing."""
-        row = await self._database.run.revoke_key(self._database.pool, tenant=tenant, id=key_id)
+        row = await self._database.run.revoke_key(self._database.pool, tenant=tenant, id=key_id, **_by(by))
         return None if row is None else KeyRecord.model_validate(dict(row))
 
-    async def add_grant(self, tenant: str, user: str, action: str, *, granted_by: str) -> GrantRecord:
+    async def add_grant(
+        self, tenant: str, user: str, action: str, *, granted_by: str, by: Caller | None = None
+    ) -> GrantRecord:
         """Allow the user the action; repeating it changes nothing."""
         row = await self._database.run.add_grant(
-            self._database.pool, tenant=tenant, user=user, action=action, granted_by=granted_by
+            self._database.pool, tenant=tenant, user=user, action=action, granted_by=granted_by, **_by(by)
         )
         return GrantRecord.model_validate(dict(row))
 
-    async def revoke_grant(self, tenant: str, user: str, action: str) -> bool:
+    async def revoke_grant(self, tenant: str, user: str, action: str, *, by: Caller | None = None) -> bool:
         """Take the permission back; False when there was none."""
         return bool(
-            await self._database.run.revoke_grant(self._database.pool, tenant=tenant, user=user, action=action)
+            await self._database.run.revoke_grant(
+                self._database.pool, tenant=tenant, user=user, action=action, **_by(by)
+            )
         )
 
     async def grants(self, tenant: str, user: str | None = None) -> list[GrantRecord]:
@@ -119,11 +124,9 @@ class Identity:
         rows = self._database.run.list_grants(self._database.pool, tenant=tenant, user=user)
         return [GrantRecord.model_validate(dict(row)) async for row in rows]
 
-    async def record(self, tenant: str, actor: str, action: str, target: str, note: str | None = None) -> None:
-        """Who did what, for the audit log."""
-        await self._database.run.record_audit(
-            self._database.pool, tenant=tenant, actor=actor, action=action, target=target, note=note
-        )
+
+def _by(caller: Caller | None) -> dict[str, str | None]:
+    return {"by_tenant": caller.tenant if caller else None, "by_user": caller.user if caller else None}
 
 
 def _hash(plain: str) -> bytes:

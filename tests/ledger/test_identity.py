@@ -136,8 +136,21 @@ async def test_grants_are_listed_by_tenant_and_user(scene: Scene) -> None:
 
 
 async def test_who_did_what_is_in_the_audit_log(scene: Scene) -> None:
-    await scene.ledger.identity.record("acme", "rita", "key_created", "key-1", "for the printer")
+    identity = scene.ledger.identity
+    rita = Caller(key_id="key", tenant="acme", user="rita", roles=frozenset({Role.ADMIN}))
 
-    assert await scene.rows("SELECT tenant, actor, action, target, note FROM audit_log") == [
-        {"tenant": "acme", "actor": "rita", "action": "key_created", "target": "key-1", "note": "for the printer"}
+    await identity.create_tenant("other", by=rita)
+    _, key = await identity.create_key("other", "ann", SUBMIT, by=rita)
+    await identity.revoke_key("other", key.id, by=rita)
+    await identity.add_grant("acme", "ann", "tickets:create", granted_by="rita", by=rita)
+    await identity.revoke_grant("acme", "ann", "tickets:create", by=rita)
+    await identity.revoke_grant("acme", "ann", "tickets:create", by=rita)  # there is none any more
+
+    rows = await scene.rows("SELECT tenant, actor, action, target FROM audit_log ORDER BY id")
+    assert [(row["tenant"], row["actor"], row["action"], row["target"]) for row in rows] == [
+        ("acme", "rita", "create_tenant", "other"),
+        ("acme", "rita", "create_key", key.id),
+        ("acme", "rita", "revoke_key", key.id),
+        ("acme", "rita", "add_grant", "ann tickets:create"),
+        ("acme", "rita", "revoke_grant", "ann tickets:create"),
     ]

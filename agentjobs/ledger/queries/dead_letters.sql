@@ -76,7 +76,3 @@ SELECT reason, agent, policy_version, count(*)::integer AS count, min(died_at) A
 
 -- name: count_dead_letters
 SELECT state, count(*)::integer AS count FROM dead_letters WHERE tenant = :tenant GROUP BY state;
-
--- name: record_audit!
-INSERT INTO audit_log (tenant, actor, action, target, note)
-VALUES (:tenant, :actor, :action, :target, :note);

@@ -1,6 +1,13 @@
+-- Whoever changes anything here is put on record by the same statement (nobody, when the installation begins).
+
 -- name: create_tenant$
 -- True when it is new.
-WITH created AS (INSERT INTO tenants (id) VALUES (:id) ON CONFLICT DO NOTHING RETURNING id)
+WITH created AS (
+    INSERT INTO tenants (id) VALUES (:id) ON CONFLICT DO NOTHING RETURNING id
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT :by_tenant::text, :by_user::text, 'create_tenant', id FROM created WHERE :by_tenant::text IS NOT NULL
+)
 SELECT EXISTS (SELECT FROM created);
 
 -- name: tenant_exists$
@@ -10,9 +17,15 @@ SELECT EXISTS (SELECT FROM tenants WHERE id = :id);
 SELECT EXISTS (SELECT FROM api_keys);
 
 -- name: create_key^
-INSERT INTO api_keys (id, tenant, "user", roles, key_hash, expires_at)
-VALUES (:id, :tenant, :user, :roles, :key_hash, :expires_at)
-RETURNING *;
+WITH created AS (
+    INSERT INTO api_keys (id, tenant, "user", roles, key_hash, expires_at)
+    VALUES (:id, :tenant, :user, :roles, :key_hash, :expires_at)
+    RETURNING *
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT :by_tenant::text, :by_user::text, 'create_key', id FROM created WHERE :by_tenant::text IS NOT NULL
+)
+SELECT * FROM created;
 
 -- name: find_key^
 SELECT id, tenant, "user", roles FROM api_keys
@@ -27,17 +40,33 @@ SELECT id, tenant, "user", roles, created_at, expires_at, revoked_at
   FROM api_keys WHERE tenant = :tenant AND id = :id;
 
 -- name: revoke_key^
-UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE tenant = :tenant AND id = :id
-RETURNING id, tenant, "user", roles, created_at, expires_at, revoked_at;
+WITH revoked AS (
+    UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE tenant = :tenant AND id = :id
+    RETURNING id, tenant, "user", roles, created_at, expires_at, revoked_at
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT :by_tenant::text, :by_user::text, 'revoke_key', id FROM revoked WHERE :by_tenant::text IS NOT NULL
+)
+SELECT * FROM revoked;
 
 -- name: add_grant^
-INSERT INTO grants (tenant, "user", action, granted_by) VALUES (:tenant, :user, :action, :granted_by)
-ON CONFLICT (tenant, "user", action) DO UPDATE SET action = excluded.action
-RETURNING tenant, "user", action, granted_by, created_at;
+WITH granted AS (
+    INSERT INTO grants (tenant, "user", action, granted_by) VALUES (:tenant, :user, :action, :granted_by)
+    ON CONFLICT (tenant, "user", action) DO UPDATE SET action = excluded.action
+    RETURNING tenant, "user", action, granted_by, created_at
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT :by_tenant::text, :by_user::text, 'add_grant', "user" || ' ' || action FROM granted WHERE :by_tenant::text IS NOT NULL
+)
+SELECT * FROM granted;
 
 -- name: revoke_grant$
 WITH gone AS (
-    DELETE FROM grants WHERE tenant = :tenant AND "user" = :user AND action = :action RETURNING action)
+    DELETE FROM grants WHERE tenant = :tenant AND "user" = :user AND action = :action RETURNING "user", action
+), audited AS (
+    INSERT INTO audit_log (tenant, actor, action, target)
+    SELECT :by_tenant::text, :by_user::text, 'revoke_grant', "user" || ' ' || action FROM gone WHERE :by_tenant::text IS NOT NULL
+)
 SELECT EXISTS (SELECT FROM gone);
 
 -- name: list_grants
