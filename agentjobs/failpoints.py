@@ -20,6 +20,8 @@ log = structlog.get_logger()
 
 NAMES: Final = frozenset(
     {
+        "submit.before_accept",
+        "submit.after_accept",
         "outbox.after_claim",
         "outbox.after_start",
         "effect.before_begin",

@@ -12,6 +12,7 @@ import uvicorn
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
+from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import as_job_error, is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.processes import started
@@ -49,7 +50,12 @@ async def serve(settings: Settings) -> None:
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-api")
     try:
         await _require_schema(ledger)
-        app = create_app(ledger, built_in_agents(), temporal_ui_url=settings.temporal_ui_url)
+        app = create_app(
+            ledger,
+            built_in_agents(),
+            temporal_ui_url=settings.temporal_ui_url,
+            failpoints=Failpoints.parse(settings.failpoints),
+        )
         await Server(_config(app, settings)).serve(sockets=[listening])
     finally:
         await ledger.close()

@@ -8,10 +8,17 @@ from agentjobs.api import dead_letters, grants, health, jobs, keys, openapi, pro
 from agentjobs.api.authentication import Authenticator
 from agentjobs.api.edge import Edge
 from agentjobs.api.shown import Links
+from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 
 
-def create_app(ledger: Ledger, agents: AgentRegistry, *, temporal_ui_url: str | None = None) -> FastAPI:
+def create_app(
+    ledger: Ledger,
+    agents: AgentRegistry,
+    *,
+    temporal_ui_url: str | None = None,
+    failpoints: Failpoints | None = None,
+) -> FastAPI:
     """The HTTP API of one installation."""
     app = FastAPI(
         title="agentjobs",
@@ -24,6 +31,7 @@ def create_app(ledger: Ledger, agents: AgentRegistry, *, temporal_ui_url: str | 
     )
     app.state.ledger = ledger
     app.state.agents = agents
+    app.state.failpoints = failpoints or Failpoints()
     app.state.links = Links(temporal_ui_url)
     app.state.authenticator = Authenticator(ledger.identity)
     problems.install(app)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentjobs.api import problems
 from agentjobs.api.strict_json import BODY_LIMIT, too_large
+from agentjobs.domain.failures import RetryableError
 from agentjobs.ledger.database import is_unavailable
 
 log = structlog.get_logger()
@@ -84,7 +85,7 @@ def _check_size(request: Request) -> None:
 def _problem_of(request: Request, error: Exception) -> problems.Problem:
     if isinstance(error, problems.Problem):
         return error
-    if is_unavailable(error):
+    if is_unavailable(error) or isinstance(error, RetryableError):
         log.warning("database_unavailable", error_type=type(error).__name__)
         return problems.unavailable(request)
     # An exception's text may quote a request: its type and place are enough.

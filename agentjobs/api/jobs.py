@@ -11,7 +11,7 @@ from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
 from agentjobs.api.declared import headers, problems, problems_with_body
 from agentjobs.api.given import NewJob
 from agentjobs.api.idempotency_key import idempotency_key
-from agentjobs.api.parts import LedgerPart, LinksPart, agents_of, found
+from agentjobs.api.parts import LedgerPart, LinksPart, agents_of, failpoints_of, found
 from agentjobs.api.problems import Problem, unacceptable
 from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
@@ -54,11 +54,13 @@ async def submit(
     """The job is on disk when the answer is sent; from then on nothing loses it."""
     key = idempotency_key(request)
     spec = _known_agent(agents_of(request), new.agent)
+    await failpoints_of(request).reach("submit.before_accept")
     try:
         job = await ledger.jobs.accept(_submission(new, spec, caller, key))
     except KeyReused:
         detail = "This Idempotency-Key was used for another request: choose a new key, or send the first request."
         raise Problem(422, "idempotency_key_reused", detail) from None
+    await failpoints_of(request).reach("submit.after_accept")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     response.headers["Retry-After"] = str(POLL_SECONDS)
     return job_shown(job, links)

@@ -9,6 +9,7 @@ from agentjobs.agents.spec import AgentRegistry
 from agentjobs.api.problems import not_found
 from agentjobs.api.shown import Links
 from agentjobs.domain.job import IDENTIFIER_PATTERN
+from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 
 T = TypeVar("T")
@@ -28,6 +29,12 @@ def links_of(request: Request) -> Links:
     """Where things are."""
     links: Links = request.app.state.links
     return links
+
+
+def failpoints_of(request: Request) -> Failpoints:
+    """The failpoints of this process: none, outside of tests."""
+    failpoints: Failpoints = request.app.state.failpoints
+    return failpoints
 
 
 def agents_of(request: Request) -> AgentRegistry:

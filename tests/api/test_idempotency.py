@@ -5,8 +5,11 @@ import json
 
 import asyncpg
 import pytest
-from httpx import AsyncClient
+from httpx import ASGITransport, AsyncClient
 
+from agentjobs.agents.catalogue import built_in_agents
+from agentjobs.api.app import create_app
+from agentjobs.failpoints import Failpoints
 from tests.api.front import JSON, REQUEST, Front
 
 
@@ -138,3 +141,17 @@ async def test_after_a_lost_reply_the_same_request_finds_its_job(
     assert "look before you repeat it" in without_key.json()["detail"]
     assert await front.scene.count("idempotency_keys") == 1
     assert await front.scene.count("jobs") == 2
+
+
+async def test_an_api_that_fails_after_the_acceptance_has_accepted_once(front: Front) -> None:
+    failpoints = Failpoints.parse("submit.after_accept=raise@1")
+    app = create_app(front.ledger, built_in_agents(), failpoints=failpoints)
+    headers = {"Authorization": f"Bearer {front.keys['ann']}", "Idempotency-Key": "k-1"}
+    transport = ASGITransport(app=app)
+    async with AsyncClient(transport=transport, base_url="http://api", headers=headers) as ann:
+        first = await ann.post("/v1/jobs", json={"input": {"text": "once"}})
+        second = await ann.post("/v1/jobs", json={"input": {"text": "once"}})
+
+    assert (first.status_code, second.status_code) == (503, 202)
+    assert "Retry-After" in first.headers
+    assert await front.scene.rows("SELECT id FROM jobs") == [{"id": second.json()["id"]}]
