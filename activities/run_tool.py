@@ -81,15 +81,13 @@ class ToolRuns:
             key = keys.step_key(step.job_id, step.undone)
             await self._ledger.effects.abandon(key)
             effect = await self._ledger.effects.read(key)
-            if effect is None or effect.state is EffectState.ABANDONED:
+            tool = self._tools.get(step.tool)
+            if effect is None or effect.state is EffectState.ABANDONED or not isinstance(tool, UndoableTool):
                 return UndoneOutcome.NOTHING_TO_UNDO
-            receipt = await self._compensate(step, effect)
+            receipt = await self._compensate(step, effect, tool)
             return UndoneOutcome.UNDONE if receipt.was_there else UndoneOutcome.NOTHING_TO_UNDO
 
-    async def _compensate(self, step: UndoStep, effect: EffectRecord) -> Compensated:
-        tool = self._tools.get(step.tool)
-        if not isinstance(tool, UndoableTool):
-            raise PermanentError(Category.UNKNOWN_TOOL, "this worker knows no undo for the tool")
+    async def _compensate(self, step: UndoStep, effect: EffectRecord, tool: UndoableTool[Any]) -> Compensated:
         intent = self._executor.intent(
             keys.undo_step(step.undone),
             step.job_id,

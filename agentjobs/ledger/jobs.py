@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from agentjobs.domain.job import Budget, Principal
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.database import Database, Executor
-from agentjobs.ledger.records import AttemptRecord, EffectRecord, EventRecord, JobRecord
+from agentjobs.ledger.records import AttemptRecord, EffectRecord, EventRecord, JobRecord, Record
 
 
 class Submission(BaseModel):
@@ -29,6 +29,14 @@ class Submission(BaseModel):
     deadline_seconds: int
     key: str | None
     fingerprint: str
+
+
+class Standing(Record):
+    """As much of a job as a comparison with Temporal needs."""
+
+    state: JobState
+    generation: int
+    step: str | None
 
 
 class KeyReused(Exception):
@@ -68,6 +76,11 @@ class Jobs:
         """A job of this tenant (and of this user, if given)."""
         row = await self._database.run.read_job(self._database.pool, tenant=tenant, id=job_id, user=user)
         return None if row is None else JobRecord.model_validate(dict(row))
+
+    async def standing(self, job_id: str) -> Standing | None:
+        """Where a job of any tenant stands: for those who compare, never for callers."""
+        row = await self._database.run.standing(self._database.pool, id=job_id)
+        return None if row is None else Standing.model_validate(dict(row))
 
     async def page(
         self,

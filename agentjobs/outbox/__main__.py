@@ -14,6 +14,7 @@ from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import CHANNEL
 from agentjobs.outbox.delivery import Delivery
+from agentjobs.outbox.reconciler import Reconciler
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
 from agentjobs.outbox.takeover import Takeover
 from agentjobs.processes import run_until_signalled, started
@@ -39,6 +40,7 @@ async def serve(settings: Settings) -> None:
             tasks.create_task(relay.run())
             tasks.create_task(_listen(settings.dsn, relay))
             tasks.create_task(Takeover(ledger, client).run())
+            tasks.create_task(Reconciler(ledger, client, settings.task_queue).run())
     finally:
         await ledger.close()
 

@@ -19,6 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.inputs import DeathNotice, DeskStart, JobStart, Order
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
+from agentjobs.domain.decisions import Progress
+from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.states import FINAL, JobState
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import OutboxRow, Topic
@@ -66,7 +68,14 @@ class Delivery:
             return  # cancelled before it began, or a second delivery of a job that is over
         await self._start_workflow(row, WorkflowIDReusePolicy.REJECT_DUPLICATE, order=None)
 
-    async def _start_workflow(self, row: OutboxRow, reuse: WorkflowIDReusePolicy, *, order: Order | None) -> None:
+    async def _start_workflow(
+        self,
+        row: OutboxRow,
+        reuse: WorkflowIDReusePolicy,
+        *,
+        order: Order | None,
+        progress: Progress | None = None,
+    ) -> None:
         version = order.policy_version if order else row.policy_version
         try:
             await self._client.start_workflow(
@@ -80,6 +89,7 @@ class Delivery:
                     max_steps=self._agents.version(row.agent, version).max_steps,
                     generation=row.generation,
                     order=order,
+                    progress=progress or Progress(),
                 ),
                 id=keys.workflow_id(row.job_id),
                 task_queue=self._task_queue,
@@ -116,7 +126,18 @@ class Delivery:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
             # The workflow is gone (terminated, deleted, or never started): a new run goes by the receipts.
-            await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order)
+            progress = Progress(to_undo=await self._effects_outside(row.job_id, order))
+            await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order, progress=progress)
+
+    async def _effects_outside(self, job_id: str, order: Order) -> tuple[str, ...]:
+        """What a discard may have to undo. A redrive meets each effect again on its way."""
+        if order.action == "redrive":
+            return ()
+        return tuple(
+            effect.step
+            for effect in await self._ledger.jobs.effects(job_id)
+            if effect.kind is EffectKind.TOOL and effect.effect_class is not EffectClass.READ_ONLY
+        )
 
     async def _update(self, row: OutboxRow, order: Order) -> None:
         handle = self._client.get_workflow_handle_for(AgentJob.run, keys.workflow_id(row.job_id))

@@ -14,8 +14,7 @@ What it does as GitHub does, and where GitHub says so (docs.github.com, REST API
 - "Troubleshooting": 404, not 403, for a repository that the token may not see; 401 "Bad credentials".
 - "Rate limits": 403 or 429, with Retry-After, or with x-ratelimit-remaining 0 and x-ratelimit-reset, or neither.
 
-What a test can make it do: see the functions at the end; each is for one request, in the order in which they
-were handed to `will`.
+What a test can make it do besides: github_faults.py.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ class GithubDouble:
             case "PATCH", path if path.startswith(f"{_ISSUES}/"):
                 return self._update(int(path.removeprefix(f"{_ISSUES}/")), json.loads(asked.body))
             case _:
-                return _message(404, "Not Found")
+                return message(404, "Not Found")
 
     def execute_in_background(self, asked: Asked, when: asyncio.Event) -> asyncio.Task[Told]:
         """Execute it once the event has happened."""
@@ -195,9 +194,9 @@ class GithubDouble:
 
     def _update(self, number: int, wanted: dict[str, Any]) -> Told:
         if number in self._deleted:
-            return _message(410, "This issue was deleted")
+            return message(410, "This issue was deleted")
         if number not in self._issues:
-            return _message(404, "Not Found")
+            return message(404, "Not Found")
         self._issues[number] |= wanted
         self.executed.append(("closed", number, self._issues[number]["title"]))
         return Told(200, self._issues[number])
@@ -206,9 +205,9 @@ class GithubDouble:
         qualifiers = dict(_QUALIFIER.findall(_PHRASE.sub(" ", query["q"])))
         words = _QUALIFIER.sub(" ", query["q"])
         if len(words.strip()) > 256 or len(re.findall(r"\b(?:OR|AND|NOT)\b", words)) > 5:
-            return _message(422, "Validation Failed")
+            return message(422, "Validation Failed")
         if qualifiers.get("repo") != REPOSITORY or qualifiers.get("is") != "issue":
-            return _message(422, "Validation Failed")
+            return message(422, "Validation Failed")
         items = [issue for issue in self._indexed.values() if _matches(issue, words)]
         return Told(
             200, {"total_count": len(items), "incomplete_results": self.search_is_incomplete, "items": items}
@@ -246,15 +245,15 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
 
 def _refusal(asked: Asked) -> Told | None:
     if not asked.headers.get("user-agent"):
-        return _message(403, "Request forbidden by administrative rules.")
+        return message(403, "Request forbidden by administrative rules.")
     if asked.headers.get("x-github-api-version") != "2022-11-28":
-        return _message(400, "The version is not supported")
+        return message(400, "The version is not supported")
     if asked.headers.get("authorization") != f"Bearer {TOKEN}":
-        return _message(401, "Bad credentials")
+        return message(401, "Bad credentials")
     return None
 
 
-def _message(status: int, message: str) -> Told:
+def message(status: int, message: str) -> Told:
     return Told(status, {"message": message, "documentation_url": "https://docs.github.com/rest"})
 
 
@@ -268,50 +267,3 @@ def _matches(issue: dict[str, Any], words: str) -> bool:
 
 def _tokens(text: str) -> str:
     return " " + " ".join(re.findall(r"\w+", text.casefold())) + " "
-
-
-def answer(status: int, message: str = "", **headers: str) -> Fault:
-    """Refuse without executing; `retry_after="7"` becomes the header Retry-After."""
-
-    async def fault(double: GithubDouble, asked: Asked) -> Told:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return Told(status, {"message": message}, named)
-
-    return fault
-
-
-async def drop_the_reply(double: GithubDouble, asked: Asked) -> None:
-    """Execute, then close the connection without a word."""
-    double.respond(asked)
-
-
-async def fail_after_executing(double: GithubDouble, asked: Asked) -> Told:
-    """Execute, then say 502: a proxy on the way gave up."""
-    double.respond(asked)
-    return _message(502, "Bad Gateway")
-
-
-def land_late(landing: asyncio.Event) -> Fault:
-    """Close the connection now, and execute when the event happens."""
-
-    async def fault(double: GithubDouble, asked: Asked) -> None:
-        double.execute_in_background(asked, landing)
-
-    return fault
-
-
-async def say_too_much(double: GithubDouble, asked: Asked) -> Told:
-    """Execute, and answer with more than anybody reads."""
-    told = double.respond(asked)
-    return Told(told.status, raw=b'{"number": 1, "padding": "' + b"x" * (17 * 1024 * 1024) + b'"}')
-
-
-async def say_nonsense(double: GithubDouble, asked: Asked) -> Told:
-    """Execute, and answer with something that is no JSON."""
-    return Told(double.respond(asked).status, raw=b"<html>Unicorn!</html>")
-
-
-async def hang(double: GithubDouble, asked: Asked) -> None:
-    """Execute, and never answer."""
-    double.respond(asked)
-    await asyncio.Event().wait()

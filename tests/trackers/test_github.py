@@ -11,10 +11,8 @@ from agentjobs.domain.failures import Category, JobError, PermanentError, Retrya
 from agentjobs.domain.job import Job
 from agentjobs.trackers.github import LABEL, GithubTracker
 from agentjobs.trackers.tracker import TicketReceipt
-from tests.trackers.github_double import (
-    REPOSITORY,
-    TOKEN,
-    Fault,
+from tests.trackers.github_double import REPOSITORY, TOKEN, Fault
+from tests.trackers.github_faults import (
     answer,
     drop_the_reply,
     fail_after_executing,

@@ -2,6 +2,9 @@
 -- A NULL user means that the caller may see the whole tenant.
 SELECT * FROM jobs WHERE id = :id AND tenant = :tenant AND (:user::text IS NULL OR "user" = :user);
 
+-- name: standing^
+SELECT state, generation, step FROM jobs WHERE id = :id;
+
 -- name: list_jobs
 -- Newest first; the cursor is the last row's (created_at, id). The tenant stands first in the index.
 SELECT * FROM jobs

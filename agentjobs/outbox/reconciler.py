@@ -1,0 +1,98 @@
+"""The reconciler: jobs whose workflow has ended without a word to the ledger are dead, and said to be.
+
+A workflow that ends by itself shows the job's final state in its search attribute JobState. One that was
+terminated, has failed or timed out still shows `running`: so one query finds them all. Visibility may lag or be
+stale, so each is looked up by its id before anything is concluded. All of it may be done twice, by two relays too.
+"""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError, RPCStatusCode
+
+from agentjobs.domain import keys
+from agentjobs.domain.failures import Category, failure
+from agentjobs.domain.states import LIVE
+from agentjobs.ledger.database import is_unavailable
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.temporal import AGENT_JOB
+
+log = structlog.get_logger()
+
+LOOK_SECONDS = 5.0
+"""How late a terminated job may be found."""
+
+LOOK_BACK = timedelta(days=1)
+"""A relay that was down for longer than this may miss a termination; it is bounded so that a look stays cheap."""
+
+RPC_TIMEOUT = timedelta(seconds=5)
+
+_ENDED_BY_FORCE = frozenset(
+    {
+        WorkflowExecutionStatus.TERMINATED,
+        WorkflowExecutionStatus.FAILED,
+        WorkflowExecutionStatus.TIMED_OUT,
+        WorkflowExecutionStatus.CANCELED,
+    }
+)
+
+
+class Reconciler:
+    """Compares what Temporal has closed with what the ledger believes is under way."""
+
+    def __init__(self, ledger: Ledger, client: Client, task_queue: str) -> None:
+        self._ledger = ledger
+        self._client = client
+        self._task_queue = task_queue
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self.run_once()
+            except Exception as error:
+                if not is_unavailable(error) and not isinstance(error, RPCError):
+                    log.error("reconciler_failed", error_type=type(error).__name__)
+
+    async def run_once(self) -> int:
+        """One look; returns how many jobs it found dead."""
+        found = [run.id async for run in self._client.list_workflows(self._query(), rpc_timeout=RPC_TIMEOUT)]
+        return sum([await self._settle(workflow_id) for workflow_id in sorted(set(found))])
+
+    def _query(self) -> str:
+        since = (datetime.now(UTC) - LOOK_BACK).isoformat()
+        return (
+            f'WorkflowType = "{AGENT_JOB}" AND TaskQueue = "{self._task_queue}" AND JobState = "running" '
+            f'AND ExecutionStatus IN ("Terminated", "Failed", "TimedOut", "Canceled") AND CloseTime > "{since}"'
+        )
+
+    async def _settle(self, workflow_id: str) -> bool:
+        job_id = workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX)
+        standing = await self._ledger.jobs.standing(job_id)
+        if standing is None or standing.state not in LIVE:
+            return False
+        status = await self._status(workflow_id)
+        if status not in _ENDED_BY_FORCE:
+            return False
+        message = f"its workflow ended without the job's end ({status.name.lower()})"
+        await self._ledger.outcomes.bury(
+            job_id,
+            generation=standing.generation,
+            failure=failure(Category.TERMINATED, message, standing.step),
+            worker="reconciler",
+        )
+        log.warning("workflow_ended_by_force", job=job_id, status=status.name)
+        return True
+
+    async def _status(self, workflow_id: str) -> WorkflowExecutionStatus | None:
+        """Of the workflow's latest run."""
+        try:
+            described = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise
+        return described.status

@@ -1,0 +1,69 @@
+"""Workflows that were ended by force: their jobs are dead, alerted, and can be brought back."""
+
+from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.domain.states import JobState
+from agentjobs.outbox.reconciler import Reconciler
+from tests.fakes import ScriptedProvider
+from tests.world import World, eventually
+
+
+def reconciler_of(world: World) -> Reconciler:
+    """The reconciler of this world's task queue."""
+    return Reconciler(world.ledger, world.client, world.tenant)
+
+
+async def terminated_in_its_answer(world: World, provider: ScriptedProvider) -> str:
+    """A job that has its ticket, and whose workflow an operator terminated while the answer was written."""
+    provider.hold_at("answer")
+    job_id = await world.submit()
+    await provider.reached("answer")
+    await world.workflow(job_id).terminate()
+    provider.release()
+    await eventually(reconciler_of(world).run_once, "the termination to be found")
+    return job_id
+
+
+async def test_a_terminated_job_is_dead_and_somebody_is_told(world: World) -> None:
+    provider = ScriptedProvider()
+    async with world.running(provider):
+        job_id = await terminated_in_its_answer(world, provider)
+        letter = await world.until_alerted(job_id)
+
+    assert (letter.reason, letter.step) == ("terminated", "answer")
+    assert [effect["name"] for effect in letter.effects_done] == ["create_ticket"]
+
+
+async def test_a_terminated_job_is_redriven_without_a_second_ticket(world: World) -> None:
+    provider = ScriptedProvider()
+    async with world.running(provider):
+        job_id = await terminated_in_its_answer(world, provider)
+        await world.order("redrive", job_id)
+        job = await world.until(job_id, JobState.SUCCEEDED)
+
+    assert job.generation == 1
+    assert await world.ticket_count() == 1
+    assert provider.calls.count("plan") == 1
+
+
+async def test_a_terminated_job_that_is_discarded_has_its_ticket_closed(world: World) -> None:
+    provider = ScriptedProvider()
+    async with world.running(provider):
+        job_id = await terminated_in_its_answer(world, provider)
+        await world.order("discard", job_id)
+        await world.until(job_id, JobState.DISCARDED)
+
+    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+
+
+async def test_what_ended_by_itself_is_left_alone(world: World) -> None:
+    provider = ScriptedProvider()
+    provider.fail_at("plan", PermanentError(Category.CONTENT_REFUSED, "no"))
+    async with world.running(provider):
+        dead = await world.submit()
+        await world.until(dead, JobState.DEAD)
+        provider.fail_at("plan", None)
+        done = await world.submit()
+        await world.until(done, JobState.SUCCEEDED)
+
+    assert await reconciler_of(world).run_once() == 0
+    assert (await world.job(dead)).generation == 1
