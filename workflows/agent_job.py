@@ -6,28 +6,21 @@ cannot go on stays here, dead, and waits for a person's word; it holds no worker
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
-from datetime import timedelta
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from temporalio import workflow
 from temporalio.common import SearchAttributePair
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.failures import CANCEL_REQUESTED, JOB_OVER
-from activities.inputs import Death, Finished, JobRef, JobStart, ModelStep, Order, Redrive, ToolStep, UndoStep
-from activities.model_calls import ModelCalls
-from activities.records import Records
-from activities.run_tool import ToolRuns
-from agentjobs.domain import decisions, keys
+from activities.inputs import JobStart, Order
+from agentjobs.domain import decisions
 from agentjobs.domain.decisions import Goal, Progress
-from agentjobs.domain.failures import Category, Failure, failure
+from agentjobs.domain.failures import Category, Failure
 from agentjobs.domain.states import FINAL, JobState
 from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE
-from workflows import options
+from workflows.steps import Steps
 from workflows.verdicts import error_type, failure_of
-
-R = TypeVar("R")
 
 
 class JobOver(Exception):
@@ -47,7 +40,7 @@ class AgentJob:
         self._start = start
         self._progress: Progress = start.progress
         self._generation = start.generation
-        self._deadline_at = start.deadline_at
+        self._steps = Steps(start)
         self._order: Order | None = start.order
         self._waits_for_word = False
 
@@ -134,18 +127,18 @@ class AgentJob:
     async def _carry_out(self, action: decisions.Action) -> Progress:
         match action:
             case decisions.MakePlan():
-                await self._plan()
+                await self._steps.plan()
                 return decisions.plan_made(self._progress)
             case decisions.CallModel():
-                return await self._call_model(action)
+                return decisions.model_decided(self._progress, await self._steps.call_model(action))
             case decisions.RunTool():
-                await self._run_tool(action)
+                await self._steps.run_tool(action)
                 return decisions.tool_done(self._progress)
             case decisions.WriteAnswer():
-                await self._write_answer()
+                await self._steps.write_answer()
                 return decisions.answer_written(self._progress)
             case decisions.Undo():
-                await self._undo(action)
+                await self._steps.undo(action)
                 return decisions.undone(self._progress)
             case decisions.GiveUp():
                 raise decisions.GivenUp(action.failure)
@@ -154,81 +147,15 @@ class AgentJob:
             case _:
                 assert_never(action)
 
-    async def _plan(self) -> None:
-        await workflow.execute_activity_method(
-            ModelCalls.plan,
-            JobRef(**self._ref),
-            activity_id=keys.PLAN,
-            **options.within(options.MODEL_CALL, self._remaining(keys.PLAN)),
-        )
-
-    async def _call_model(self, action: decisions.CallModel) -> Progress:
-        step = keys.model_step(action.step)
-        decided = await workflow.execute_activity_method(
-            ModelCalls.call_model,
-            ModelStep(**self._ref, step=action.step),
-            activity_id=step,
-            **options.within(options.MODEL_CALL, self._remaining(step)),
-        )
-        return decisions.model_decided(self._progress, decided.wanted)
-
-    async def _run_tool(self, action: decisions.RunTool) -> None:
-        step = keys.tool_step(action.step, action.wanted.tool)
-        await workflow.execute_activity_method(
-            ToolRuns.run_tool,
-            ToolStep(**self._ref, step=action.step, wanted=action.wanted),
-            activity_id=step,
-            summary=action.wanted.tool,
-            **options.within(options.TOOL_CALL, self._remaining(step)),
-        )
-
-    async def _write_answer(self) -> None:
-        await workflow.execute_activity_method(
-            ModelCalls.write_answer,
-            JobRef(**self._ref),
-            activity_id=keys.ANSWER,
-            **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
-        )
-
-    async def _undo(self, action: decisions.Undo) -> None:
-        tool = keys.tool_of(action.undone)
-        await workflow.execute_activity_method(
-            ToolRuns.undo_tool,
-            UndoStep(**self._ref, undone=action.undone, tool=tool),
-            activity_id=keys.undo_step(action.undone),
-            summary=f"undo {tool}",
-            **options.UNDO,
-        )
-
-    def _remaining(self, step: str) -> timedelta:
-        remaining = self._deadline_at - workflow.now()
-        if remaining <= timedelta():
-            raise decisions.GivenUp(failure(Category.DEADLINE_EXCEEDED, "the job's deadline has passed", step))
-        return remaining
-
     async def _finish(self, state: JobState) -> JobState:
-        now = await _to_its_end(
-            workflow.execute_activity_method(
-                Records.record_outcome,
-                Finished(**self._ref, state=state),
-                activity_id="outcome",
-                **options.RECORD,
-            )
-        )
+        now = await self._steps.record_outcome(state)
         self._show(now.state)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return now.state
 
     async def _die(self, died_of: Failure) -> None:
         """The dead state: recorded, shown, and left by a person's word only."""
-        recorded = await _to_its_end(
-            workflow.execute_activity_method(
-                Records.record_death,
-                Death(**self._ref, generation=self._generation, failure=died_of),
-                activity_id=f"death-{self._generation + 1}",
-                **options.RECORD,
-            )
-        )
+        recorded = await self._steps.record_death(self._generation, died_of)
         if recorded.state in FINAL:
             raise JobOver(recorded.state)
         self._generation += 1
@@ -263,17 +190,10 @@ class AgentJob:
                 assert_never(order.action)
 
     async def _resume(self, order: Order) -> None:
-        resumed = await _to_its_end(
-            workflow.execute_activity_method(
-                Records.record_redrive,
-                Redrive(**self._ref, generation=order.generation, again=order.again),
-                activity_id=f"redrive-{order.generation}",
-                **options.RECORD,
-            )
-        )
+        resumed = await self._steps.record_redrive(order)
         if resumed.state in FINAL:
             raise JobOver(resumed.state)
-        self._deadline_at = resumed.deadline_at
+        self._steps.deadline_at = resumed.deadline_at
         self._order = None
         self._show(JobState.RUNNING)
 
@@ -282,7 +202,7 @@ class AgentJob:
             self._start.model_copy(
                 update={
                     "policy_version": order.policy_version if order else self._start.policy_version,
-                    "deadline_at": self._deadline_at,
+                    "deadline_at": self._steps.deadline_at,
                     "generation": self._generation,
                     "progress": self._progress,
                     "order": order,
@@ -300,19 +220,3 @@ class AgentJob:
         else:
             workflow.set_current_details("")
         workflow.upsert_search_attributes([pair.key.value_set(pair.value) for pair in pairs])
-
-    @property
-    def _ref(self) -> dict[str, str]:
-        return self._start.model_dump(include={"job_id", "agent", "policy_version"})
-
-
-async def _to_its_end(record: Coroutine[Any, Any, R]) -> R:
-    """A record is finished also when the workflow is cancelled meanwhile; the loop notices the cancel after."""
-    running = asyncio.ensure_future(record)
-    while not running.done():
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            if running.cancelled():
-                raise
-    return running.result()

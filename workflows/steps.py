@@ -1,0 +1,142 @@
+"""The activities of a job: which, under which id, within which limits. When each runs, AgentJob decides."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+
+from activities.inputs import (
+    Death,
+    Finished,
+    JobRef,
+    JobStart,
+    ModelStep,
+    Order,
+    Redrive,
+    Resumed,
+    StateNow,
+    ToolStep,
+    UndoStep,
+)
+from activities.model_calls import ModelCalls
+from activities.records import Records
+from activities.run_tool import ToolRuns
+from agentjobs.domain import decisions, keys
+from agentjobs.domain.decisions import WantedTool
+from agentjobs.domain.failures import Category, Failure, failure
+from agentjobs.domain.states import JobState
+from workflows import options
+
+R = TypeVar("R")
+
+
+class Steps:
+    """One job's activities. Those of the job itself end at `deadline_at`; undos and records outlast it."""
+
+    def __init__(self, start: JobStart) -> None:
+        self._ref = start.model_dump(include={"job_id", "agent", "policy_version"})
+        self.deadline_at = start.deadline_at
+
+    async def plan(self) -> None:
+        """Have the plan made."""
+        await workflow.execute_activity_method(
+            ModelCalls.plan,
+            JobRef(**self._ref),
+            activity_id=keys.PLAN,
+            **options.within(options.MODEL_CALL, self._remaining(keys.PLAN)),
+        )
+
+    async def call_model(self, action: decisions.CallModel) -> WantedTool | None:
+        """Have the model choose."""
+        step = keys.model_step(action.step)
+        decided = await workflow.execute_activity_method(
+            ModelCalls.call_model,
+            ModelStep(**self._ref, step=action.step),
+            activity_id=step,
+            **options.within(options.MODEL_CALL, self._remaining(step)),
+        )
+        return decided.wanted
+
+    async def run_tool(self, action: decisions.RunTool) -> None:
+        """Have the tool called."""
+        step = keys.tool_step(action.step, action.wanted.tool)
+        await workflow.execute_activity_method(
+            ToolRuns.run_tool,
+            ToolStep(**self._ref, step=action.step, wanted=action.wanted),
+            activity_id=step,
+            summary=action.wanted.tool,
+            **options.within(options.TOOL_CALL, self._remaining(step)),
+        )
+
+    async def write_answer(self) -> None:
+        """Have the answer written."""
+        await workflow.execute_activity_method(
+            ModelCalls.write_answer,
+            JobRef(**self._ref),
+            activity_id=keys.ANSWER,
+            **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
+        )
+
+    async def undo(self, action: decisions.Undo) -> None:
+        """Have an effect compensated."""
+        tool = keys.tool_of(action.undone)
+        await workflow.execute_activity_method(
+            ToolRuns.undo_tool,
+            UndoStep(**self._ref, undone=action.undone, tool=tool),
+            activity_id=keys.undo_step(action.undone),
+            summary=f"undo {tool}",
+            **options.UNDO,
+        )
+
+    async def record_outcome(self, state: JobState) -> StateNow:
+        """The end, into the ledger."""
+        return await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_outcome,
+                Finished(**self._ref, state=state),
+                activity_id="outcome",
+                **options.RECORD,
+            )
+        )
+
+    async def record_death(self, generation: int, died_of: Failure) -> StateNow:
+        """The death, into the ledger. generation: how often the job had died before."""
+        return await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_death,
+                Death(**self._ref, generation=generation, failure=died_of),
+                activity_id=f"death-{generation + 1}",
+                **options.RECORD,
+            )
+        )
+
+    async def record_redrive(self, order: Order) -> Resumed:
+        """The redrive, into the ledger."""
+        return await _to_its_end(
+            workflow.execute_activity_method(
+                Records.record_redrive,
+                Redrive(**self._ref, generation=order.generation, again=order.again),
+                activity_id=f"redrive-{order.generation}",
+                **options.RECORD,
+            )
+        )
+
+    def _remaining(self, step: str) -> timedelta:
+        remaining = self.deadline_at - workflow.now()
+        if remaining <= timedelta():
+            raise decisions.GivenUp(failure(Category.DEADLINE_EXCEEDED, "the job's deadline has passed", step))
+        return remaining
+
+
+async def _to_its_end(record: Coroutine[Any, Any, R]) -> R:
+    """A record is finished also when the workflow is cancelled meanwhile; the loop notices the cancel after."""
+    running = asyncio.ensure_future(record)
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if running.cancelled():
+                raise
+    return running.result()
