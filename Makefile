@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo dev test check format lock record-histories clean
+.PHONY: help setup demo dev test check chaos takeover-times format lock record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -33,6 +33,12 @@ check: $(READY) ## Lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+chaos: $(READY) ## Every fault at every boundary, on real processes (long); CHAOS_SEED=N plays a run again
+	$(BIN)/python -m pytest tests/chaos -m chaos $(PYTEST)
+
+takeover-times: $(READY) ## Seconds from the kill of a worker until its jobs move again
+	$(BIN)/python -m tests.chaos.takeover_times
 
 format: $(READY) ## Format the code
 	$(BIN)/ruff check --fix .
