@@ -31,6 +31,7 @@ def configure_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request, with its whole address
 
 
 def _formatter() -> logging.Formatter:

@@ -3,14 +3,18 @@ names that are part of the public contract.
 """
 
 import asyncio
+import logging
 from typing import Final
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.service import RPCError
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentjobs.settings import StartError
@@ -39,9 +43,21 @@ async def connect() -> Client:
     target = config.setdefault("target_host", DEFAULT_TARGET)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            return await Client.connect(**config, data_converter=DATA_CONVERTER)
+            client = await Client.connect(**config, data_converter=DATA_CONVERTER, runtime=_runtime())
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+            return client
+    except RPCError as error:
+        why = f"Temporal at {target} refuses the namespace ({error.status.name}); check TEMPORAL_NAMESPACE"
+        raise StartError(why) from None
     except (RuntimeError, TimeoutError):
         raise StartError(f"no Temporal server answers at {target}; check TEMPORAL_ADDRESS") from None
+
+
+def _runtime() -> Runtime:
+    # The core writes coloured text to stderr by itself; forwarded, its records take the form of all others.
+    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
+    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"))
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, forwarding=forwarding)))
 
 
 async def register_search_attributes(client: Client) -> None:

@@ -65,7 +65,7 @@ def job_facts(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("attempt", job.attempt or None),
         ("next attempt", _ahead(job.next_attempt_at, now)),
         ("failure", failure_words(job.failure)),
-        ("redriven", counted(job.generation, "time") if job.generation else None),
+        ("died", counted(job.generation, "time") if job.generation else None),
         ("cancel asked", _time(job.cancel_requested_at)),
         ("used", _usage_words(job.usage)),
         ("budget", _budget_words(job.budget)),

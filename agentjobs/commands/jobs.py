@@ -15,6 +15,7 @@ from agentjobs.commands.job_lines import (
     outcome_facts,
 )
 from agentjobs.commands.opening import DEFAULT_HOME, All, AsJson, Home, Limit, Opened, opened
+from agentjobs.commands.place import Door
 from agentjobs.domain.states import JobState
 
 app = typer.Typer()
@@ -25,7 +26,7 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` g
 @app.command()
 def status(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """Show where a job stands."""
-    with opened(context, home, as_json=as_json) as here:
+    with opened(context, home, as_json=as_json, door=Door.READING) as here:
         job = here.api.job(job_id)
         if as_json:
             here.screen.document(job.document())
@@ -36,7 +37,7 @@ def status(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_
 @app.command()
 def watch(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """Follow a job until it ends. Exit code 0 when it succeeded, else 1."""
-    with opened(context, home, as_json=as_json) as here:
+    with opened(context, home, as_json=as_json, door=Door.READING) as here:
         job = watched(here, job_id, beside=as_json)
         if as_json:
             here.screen.document(job.document())
@@ -57,7 +58,7 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, the newest first."""
-    with opened(context, home, as_json=as_json) as here:
+    with opened(context, home, as_json=as_json, door=Door.READING) as here:
         jobs, cursor = here.api.jobs(None if show_all else limit, {"state": state, "agent": agent})
         if as_json:
             here.screen.documents(jobs, cursor)
@@ -80,7 +81,7 @@ def cancel(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_
 @app.command()
 def attempts(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
     """List every attempt of a job, with what it cost."""
-    with opened(context, home, as_json=as_json) as here:
+    with opened(context, home, as_json=as_json, door=Door.READING) as here:
         found = here.api.attempts(job_id)
         if as_json:
             here.screen.documents(found)

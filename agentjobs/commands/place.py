@@ -20,6 +20,7 @@ class Door(StrEnum):
     """Which key a command needs."""
 
     JOBS = "AGENTJOBS_API_KEY"
+    READING = "AGENTJOBS_API_KEY or AGENTJOBS_ADMIN_KEY"
     REVIEW = "AGENTJOBS_ADMIN_KEY"
 
 
@@ -80,7 +81,11 @@ def _given_url(settings: "ClientSettings") -> str | None:
 
 
 def _given_key(settings: "ClientSettings", door: Door) -> str | None:
-    usable = [settings.api_key] if door is Door.JOBS else [settings.admin_key, settings.api_key]
+    usable = {
+        Door.JOBS: [settings.api_key],
+        Door.READING: [settings.api_key, settings.admin_key],
+        Door.REVIEW: [settings.admin_key, settings.api_key],
+    }[door]
     return next((key for key in map(_revealed, usable) if key), None)
 
 
@@ -88,6 +93,7 @@ def _stack_key(stack: StackFile | None, url: str, door: Door) -> str | None:
     # The stack's keys are for the stack: never send them to another address.
     if stack is None or stack.api.rstrip("/") != url.rstrip("/"):
         return None
+    # For reading the admin key, too: whoever has a dev stack wants to see all that is in it.
     return stack.api_key if door is Door.JOBS else stack.admin_key
 
 

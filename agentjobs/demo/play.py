@@ -15,7 +15,6 @@ from agentjobs.commands.errors import CommandError
 from agentjobs.demo.story import Story, StoryBroken
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.stack.errors import StackError
-from agentjobs.stack.home import Home
 from agentjobs.stack.options import StackOptions
 from agentjobs.stack.ports import free_ports
 from agentjobs.stack.postgres import EmbeddedPostgres
@@ -68,18 +67,30 @@ async def _own_stack(home: Path) -> AsyncIterator[Stack]:
         api_port=api,
         extra_env={"AGENTJOBS_FAILPOINTS": FREEZE_AFTER_THE_FIRST_TICKET},
     )
+    made = _made_anew(home)
     try:
         async with running_stack(options, prepare_dev_tenant) as stack:
             yield stack
     finally:
-        _forget(home)
-
-
-def _forget(home: Path) -> None:
-    # A home that another demo holds is not ours to remove.
-    with Home(home).held():
         EmbeddedPostgres(home, 1).remove()
-    shutil.rmtree(home)
+        shutil.rmtree(home)
+        for folder in made:
+            folder.rmdir()
+
+
+def _made_anew(home: Path) -> list[Path]:
+    """Make the home, and return the folders above it that had to be made, innermost first.
+
+    At the end all of it is removed, so what was there before is refused: it may be somebody's data.
+    """
+    missing = [folder for folder in home.absolute().parents if not folder.exists()]
+    try:
+        home.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        raise StoryBroken(f"{home} is there already: name another --home, or remove it yourself") from None
+    except OSError as error:
+        raise StoryBroken(f"{home} cannot be made ({error.strerror}): name another --home") from None
+    return missing
 
 
 @asynccontextmanager

@@ -16,8 +16,12 @@ def asked(api: FakeApi) -> tuple[str, str]:
 
 
 def test_the_running_stack_is_found(command_line: CommandLine, api: FakeApi) -> None:
-    command_line.run("list")
+    command_line.run("submit", "hello")
     assert asked(api) == ("http://127.0.0.1:8080/v1/jobs", API_KEY)
+
+    # Whoever has the stack may see all that is in it, also other users' jobs.
+    command_line.run("list")
+    assert asked(api) == ("http://127.0.0.1:8080/v1/jobs", ADMIN_KEY)
 
     command_line.run("dead", "list")
     assert asked(api) == ("http://127.0.0.1:8080/v1/dead-letters", ADMIN_KEY)
@@ -50,8 +54,8 @@ def test_review_commands_prefer_the_admin_key(command_line: CommandLine, api: Fa
     command_line.run("dead", "list", env={"AGENTJOBS_API_KEY": "one"})
     assert asked(api)[1] == "one"
 
-    command_line.run("list", env={"AGENTJOBS_ADMIN_KEY": "two"})
-    assert asked(api)[1] == API_KEY
+    command_line.run("list", env={"AGENTJOBS_API_KEY": "one", "AGENTJOBS_ADMIN_KEY": "two"})
+    assert asked(api)[1] == "one"
 
 
 def test_the_stacks_keys_are_never_sent_elsewhere(command_line: CommandLine, api: FakeApi) -> None:
@@ -64,7 +68,7 @@ def test_the_stacks_keys_are_never_sent_elsewhere(command_line: CommandLine, api
 def test_the_stacks_keys_serve_its_own_address(command_line: CommandLine, api: FakeApi) -> None:
     command_line.run("list", env={"AGENTJOBS_API": "http://127.0.0.1:8080/"})
 
-    assert asked(api)[1] == API_KEY
+    assert asked(api)[1] == ADMIN_KEY
 
 
 def test_nothing_known_is_one_line_with_both_ways(command_line: CommandLine) -> None:

@@ -47,7 +47,9 @@ WITH before AS (
 ), refused AS (
     INSERT INTO attempts (job_id, step, effect_key, run_id, attempt, worker, outcome, category, message, finished_at)
     SELECT :job_id::text, :step::text, :key::text, :run_id::text, :attempt::integer, :worker::text, 'failed',
-           CASE verdict WHEN 'go' THEN 'key_conflict' ELSE verdict END, 'refused before it began', now()
+           CASE verdict WHEN 'go' THEN 'key_conflict' ELSE verdict END,
+           'refused before it began' || CASE WHEN verdict = 'access_denied' THEN ': no grant for ' || :grant::text ELSE '' END,
+           now()
       FROM verdict
      WHERE verdict IN ('access_denied', 'deadline_exceeded', 'budget_exceeded')
         OR (verdict = 'go' AND NOT EXISTS (SELECT FROM effect))

@@ -10,7 +10,7 @@ WITH found AS MATERIALIZED (
 ), died AS (
     UPDATE jobs
        SET state = 'dead', generation = found.generation + 1, failure = :failure::jsonb, next_attempt_at = NULL,
-           event_seq = event_seq + 1, updated_at = now()
+           step = coalesce(:failure::jsonb ->> 'step', jobs.step), event_seq = event_seq + 1, updated_at = now()
       FROM found
      WHERE jobs.id = found.id AND found.generation = :generation
        AND found.state IN ('pending', 'running', 'retry_wait', 'waiting_approval', 'dead')
