@@ -128,6 +128,9 @@ class Evidence:
     planted: Mapping[str, str] = field(default_factory=dict)
     """What must not be found in them, by what it is."""
 
+    frozen: bool = False
+    """A worker was stopped and woke up again: its call in flight may have been made once more meanwhile."""
+
     def but(self, **changes: object) -> "Evidence":
         """The same with some of it changed."""
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -36,10 +36,20 @@ UPDATE workers SET lost_at = now() WHERE id = ANY (:ids::text[]) AND lost_at IS 
 SELECT id, identity, lost_at FROM workers WHERE lost_at IS NOT NULL AND taken_over_at IS NULL;
 
 -- name: jobs_of_worker
--- Live jobs that it worked for; what it held of them only Temporal knows for certain.
-SELECT DISTINCT attempts.job_id
-  FROM attempts JOIN jobs ON jobs.id = attempts.job_id
- WHERE attempts.worker = :id AND jobs.state IN ('pending', 'running', 'retry_wait', 'waiting_approval');
+-- Jobs of which it may hold something; what, only Temporal knows for certain. First those that it worked for (of
+-- those that are over only the latest: their last record may be in its hands). Then live ones in which something has
+-- just happened: it may have been given their next step, and have died before it began.
+SELECT attempts.job_id
+  FROM attempts JOIN jobs ON jobs.id = attempts.job_id JOIN workers ON workers.id = attempts.worker
+ WHERE attempts.worker = :id
+   AND (jobs.state IN ('pending', 'running', 'retry_wait', 'waiting_approval')
+        OR jobs.updated_at > workers.lost_at - interval '1 minute')
+UNION
+(SELECT jobs.id
+   FROM jobs JOIN workers ON workers.id = :id
+  WHERE dispatched_at IS NOT NULL AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval')
+    AND greatest(jobs.updated_at, jobs.dispatched_at) > workers.lost_at - interval '1 minute'
+  ORDER BY jobs.updated_at DESC LIMIT 500);
 
 -- name: mark_taken_over!
 WITH taken AS (
