@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo dev test check chaos takeover-times format lock record-histories clean
+.PHONY: help setup demo dev test check chaos chaos-short takeover-times format lock record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -36,6 +36,9 @@ check: $(READY) ## Lint, types, import contracts
 
 chaos: $(READY) ## Every fault at every boundary, on real processes (long); CHAOS_SEED=N plays a run again
 	$(BIN)/python -m pytest tests/chaos -m chaos $(PYTEST)
+
+chaos-short: $(READY) ## One kill at every boundary
+	$(BIN)/python -m pytest tests/chaos -m chaos_short $(PYTEST)
 
 takeover-times: $(READY) ## Seconds from the kill of a worker until its jobs move again
 	$(BIN)/python -m tests.chaos.takeover_times

@@ -115,11 +115,12 @@ class AgentJob:
 
     def _what_follows(self, error: ActivityError) -> Failure | None:
         kind = error_type(error)
-        if is_cancelled_exception(error) or kind == CANCEL_REQUESTED:
-            self._head_for(Goal.CANCEL)
-            return None
         if kind == JOB_OVER and isinstance(error.cause, ApplicationError):
             raise JobOver(JobState(error.cause.details[0]))
+        # A call that fails after a cancel was asked for is no death: it is not even tried again.
+        if is_cancelled_exception(error) or kind == CANCEL_REQUESTED or self._cancel_is_unheeded():
+            self._head_for(Goal.CANCEL)
+            return None
         if self._progress.goal is Goal.ANSWER:
             return failure_of(error)
         return failure_of(error).model_copy(update={"reason": Category.COMPENSATION_FAILED})

@@ -32,6 +32,14 @@ AT_ONCE = 20
 RPC_TIMEOUT = timedelta(seconds=5)
 
 
+_IN_HAND = frozenset(
+    {
+        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+    }
+)
+
+
 class Takeover:
     """Watches the workers of one installation. Several may watch: all that they do may be done twice."""
 
@@ -107,7 +115,7 @@ class Takeover:
 def _is_held(activity: PendingActivityInfo, worker: LostWorker) -> bool:
     # What the same process was given after it came back under a new id is not the lost one's.
     return (
-        activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+        activity.state in _IN_HAND
         and activity.last_worker_identity == worker.identity
         and activity.last_started_time.ToDatetime(tzinfo=UTC) <= worker.lost_at
     )

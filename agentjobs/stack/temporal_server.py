@@ -16,6 +16,8 @@ DYNAMIC_CONFIG = {
     "history.transferProcessorMaxPollRPS": "1000",
     "history.timerProcessorMaxPollRPS": "1000",
     "history.visibilityProcessorMaxPollRPS": "1000",
+    # By default timers are a second late: a retry in a millisecond, as of a killed worker's step, takes that long.
+    "history.timerProcessorMaxTimeShift": '"20ms"',
     # Fairness over tenants is exact only within one partition.
     "matching.numTaskqueueReadPartitions": "1",
     "matching.numTaskqueueWritePartitions": "1",

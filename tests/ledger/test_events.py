@@ -2,6 +2,7 @@
 
 import asyncio
 
+from agentjobs.domain.effects import EffectClass
 from agentjobs.domain.events import EventType
 from agentjobs.domain.states import JobState
 from tests.ledger.scene import Scene
@@ -84,3 +85,17 @@ async def test_events_hold_no_content(scene: Scene) -> None:
 
     assert len(events) == 4
     assert "s3cr3t" not in str([event.data for event in events])
+
+
+async def test_nothing_is_told_of_a_job_after_its_end(scene: Scene) -> None:
+    job = await scene.accept()
+    reading = {"effect_class": EffectClass.READ_ONLY}
+    attempt_id = await scene.begin_attempt(job.id, **reading)
+    await scene.ledger.outcomes.finish(job.id, JobState.CANCELLED)
+
+    stored = await scene.ledger.effects.complete(scene.intent(job.id, **reading), attempt_id, {"late": True})
+
+    events = await scene.ledger.jobs.events(job.id)
+    assert stored  # the reply is paid for, and kept
+    assert events[-1].type == "cancelled"
+    assert await scene.rows("SELECT event_seq FROM jobs") == [{"event_seq": events[-1].seq}]

@@ -2,11 +2,14 @@
 
 import asyncio
 
+import pytest
+from temporalio.api.enums.v1 import PendingActivityState
+
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.job import Budget
 from agentjobs.domain.states import JobState
 from tests.fakes import ScriptedProvider, create_ticket
-from tests.world import World
+from tests.world import World, eventually
 
 
 async def test_a_request_becomes_one_ticket_and_an_answer(world: World) -> None:
@@ -282,3 +285,34 @@ async def test_a_job_goes_the_same_way_without_the_workflow_cache(world: World) 
 
     assert job.generation == 1
     assert await world.ticket_count() == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RetryableError(Category.UNAVAILABLE, "the model is away"),
+        PermanentError(Category.CONTENT_REFUSED, "the model refused the request"),
+    ],
+    ids=["retryable", "permanent"],
+)
+async def test_a_call_that_fails_after_a_cancel_is_no_death(world: World, error: Exception) -> None:
+    provider = ScriptedProvider()
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async def cancel_is_asked() -> bool:
+        described = await world.workflow(job_id).describe()
+        pending = described.raw_description.pending_activities
+        return any(one.state == PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED for one in pending)
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await world.cancel(job_id)
+        await eventually(cancel_is_asked, "the cancel to reach the call")
+        provider.fail_at("answer", error)
+        provider.release()
+        job = await world.until(job_id)
+
+    assert job.state is JobState.CANCELLED
+    assert job.generation == 0
+    assert await world.open_ticket_count() == 0

@@ -104,7 +104,7 @@ SELECT effects.state, effects.result
 -- name: complete_effect^
 -- The receipt, once: whoever comes second changes nothing but its own attempt, and so does a worker that was
 -- given up (except that a model's reply which it did receive is kept: it is paid for, and harmless). The
--- attempt's reservation is settled by what the call really cost.
+-- attempt's reservation is settled by what the call really cost. Nothing is told of a job after its end.
 WITH locked AS MATERIALIZED (
     SELECT id FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
 ), completed AS (
@@ -133,14 +133,15 @@ WITH locked AS MATERIALIZED (
        SET tokens_in = jobs.tokens_in + :tokens_in::bigint, tokens_out = jobs.tokens_out + :tokens_out::bigint,
            usd = jobs.usd + :usd::numeric, tokens_reserved = jobs.tokens_reserved - held.tokens_reserved,
            usd_reserved = jobs.usd_reserved - held.usd_reserved, updated_at = now(),
-           event_seq = jobs.event_seq + (SELECT count(*)::integer FROM completed)
+           event_seq = jobs.event_seq + CASE WHEN jobs.finalized_at IS NULL
+               THEN (SELECT count(*)::integer FROM completed) ELSE 0 END
       FROM held WHERE jobs.id = held.job_id
-    RETURNING jobs.id, jobs.event_seq
+    RETURNING jobs.id, jobs.event_seq, jobs.finalized_at
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT job.id, job.event_seq, 'step_completed',
            jsonb_build_object('step', completed.step, 'kind', completed.kind, 'name', completed.name)
-      FROM job CROSS JOIN completed
+      FROM job CROSS JOIN completed WHERE job.finalized_at IS NULL
 )
 SELECT EXISTS (SELECT FROM completed) AS completed;
 
