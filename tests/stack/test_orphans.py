@@ -20,7 +20,7 @@ async def test_a_child_of_the_stack_before_is_ended(tmp_path: Path) -> None:
 
     await stop_orphans(file)
 
-    # In this test it is our own child: whoever of the two that wait reaps it first has its code, the other has 255.
+    # Here it is our own child: of the two that wait, whoever reaps it first has its code, the other has 255.
     assert await child.wait() in {-9, 255}
     assert not child.alive
     assert not file.exists()
