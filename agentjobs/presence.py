@@ -16,9 +16,9 @@ from agentjobs.ledger.workers import Workers
 
 log = structlog.get_logger()
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 """How often the session is looked at, and how long between two tries to open it: sooner than anybody gives the
-worker up for it."""
+worker up for it (takeover.py: twice missing)."""
 
 CONNECT_SECONDS = 5.0
 
@@ -51,12 +51,17 @@ class Presence:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self._session is not None and self._session.is_closed():
-                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                    await self._hold_again()
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                await self._look()
 
-    async def _hold_again(self) -> None:
-        session = await self._open()
+    async def _look(self) -> None:
+        if self._session is None or self._session.is_closed():
+            await self._hold_again(await self._open())
+        elif await self._workers.is_lost(self._session, self.id):
+            # Given up just when it came back: with the old id it could begin nothing any more.
+            await self._hold_again(self._session)
+
+    async def _hold_again(self, session: "asyncpg.Connection[asyncpg.Record]") -> None:
         if not await self._workers.hold_again(session, self.id):
             self.id = await self._workers.register(session, self._identity)
             log.warning("worker_was_given_up", new_id=self.id)

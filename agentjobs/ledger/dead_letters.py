@@ -103,6 +103,10 @@ class DeadLetters:
             await self._database.run.still_requested(self._database.pool, id=job_id, generation=generation)
         )
 
+    async def reopen(self, job_id: str) -> bool:
+        """Let the letter take a word again, since the one that it took was lost with its workflow."""
+        return bool(await self._database.run.reopen_letter(self._database.pool, id=job_id))
+
     async def is_alerted(self, job_id: str, generation: int) -> bool:
         """Whether somebody was told of this death already."""
         return bool(await self._database.run.is_alerted(self._database.pool, id=job_id, generation=generation))

@@ -39,7 +39,11 @@ class Workers:
         """Take the lock again in a new session; False when the worker was given up meanwhile."""
         number = int(worker_id.rsplit("#", 1)[1])
         held = await self._database.run.hold_worker_lock(connection, lock_class=LOCK_CLASS, number=number)
-        return bool(held) and not await self._database.run.is_lost(connection, id=worker_id)
+        return bool(held) and not await self.is_lost(connection, worker_id)
+
+    async def is_lost(self, connection: Connection, worker_id: str) -> bool:
+        """Whether the worker was given up under this id."""
+        return bool(await self._database.run.is_lost(connection, id=worker_id))
 
     async def mark_stopped(self, worker_id: str) -> None:
         """It has ended by itself, with nothing in hand."""

@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentjobs.domain import keys
 from agentjobs.domain.failures import Category, failure
-from agentjobs.domain.states import LIVE
+from agentjobs.domain.states import LIVE, JobState
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.temporal import AGENT_JOB
@@ -65,18 +65,21 @@ class Reconciler:
     def _query(self) -> str:
         since = (datetime.now(UTC) - LOOK_BACK).isoformat()
         return (
-            f'WorkflowType = "{AGENT_JOB}" AND TaskQueue = "{self._task_queue}" AND JobState = "running" '
-            f'AND ExecutionStatus IN ("Terminated", "Failed", "TimedOut", "Canceled") AND CloseTime > "{since}"'
+            f'WorkflowType = "{AGENT_JOB}" AND TaskQueue = "{self._task_queue}" '
+            f'AND JobState IN ("running", "dead") AND CloseTime > "{since}" '
+            'AND ExecutionStatus IN ("Terminated", "Failed", "TimedOut", "Canceled")'
         )
 
     async def _settle(self, workflow_id: str) -> bool:
         job_id = workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX)
         standing = await self._ledger.jobs.standing(job_id)
-        if standing is None or standing.state not in LIVE:
+        if standing is None or standing.state not in LIVE | {JobState.DEAD}:
             return False
         status = await self._status(workflow_id)
-        if status not in _ENDED_BY_FORCE:
+        if status is None or status not in _ENDED_BY_FORCE:
             return False
+        if standing.state is JobState.DEAD:
+            return await self._ledger.dead_letters.reopen(job_id)
         message = f"its workflow ended without the job's end ({status.name.lower()})"
         await self._ledger.outcomes.bury(
             job_id,

@@ -67,3 +67,21 @@ async def test_what_ended_by_itself_is_left_alone(world: World) -> None:
 
     assert await reconciler_of(world).run_once() == 0
     assert (await world.job(dead)).generation == 1
+
+
+async def test_a_word_that_was_lost_with_its_workflow_can_be_given_again(world: World) -> None:
+    async with world.running():
+        job_id = await world.submit(user="bob")
+        await world.until_alerted(job_id)
+    # No worker: the word is taken by hand, as if it had been delivered, and then the workflow is terminated.
+    await world.order("redrive", job_id)
+    await world.ledger.database.pool.execute("DELETE FROM outbox WHERE job_id = $1", job_id)
+    await world.workflow(job_id).terminate()
+    await eventually(reconciler_of(world).run_once, "the letter to be opened again")
+
+    await world.grant("bob")
+    async with world.running():
+        await world.order("redrive", job_id)
+        job = await world.until(job_id, JobState.SUCCEEDED)
+
+    assert job.generation == 1

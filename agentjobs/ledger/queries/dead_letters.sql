@@ -61,6 +61,20 @@ SELECT before.state AS state_before, asked.id IS NOT NULL AS accepted,
 SELECT EXISTS (SELECT FROM dead_letters
                 WHERE id = :id AND generation = :generation AND state IN ('redrive_requested', 'discard_requested'));
 
+-- name: reopen_letter$
+-- A person's word was delivered, and the workflow that had it was ended by force: the letter takes a word again.
+WITH locked AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = :id AND state = 'dead' FOR NO KEY UPDATE
+), reopened AS (
+    UPDATE dead_letters SET state = 'open', resolved_by = NULL, note = NULL
+      FROM locked
+     WHERE dead_letters.id = locked.id AND dead_letters.state IN ('redrive_requested', 'discard_requested')
+       AND NOT EXISTS (SELECT FROM outbox WHERE outbox.job_id = locked.id
+                        AND topic IN ('redrive_job', 'discard_job'))
+    RETURNING dead_letters.id
+)
+SELECT EXISTS (SELECT FROM reopened);
+
 -- name: is_alerted$
 SELECT EXISTS (SELECT FROM dead_letters
                 WHERE id = :id AND (generation > :generation OR alerted_at IS NOT NULL));
