@@ -21,6 +21,7 @@ LOOK_SECONDS = 0.2
 worker up for it (takeover.py: twice missing)."""
 
 CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 2.0
 
 
 class Presence:
@@ -51,8 +52,13 @@ class Presence:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            try:
                 await self._look()
+            except TimeoutError:  # half open: the other side may have given this session up long ago
+                if self._session is not None:
+                    self._session.terminate()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                continue
 
     async def _look(self) -> None:
         if self._session is None or self._session.is_closed():
@@ -69,5 +75,8 @@ class Presence:
 
     async def _open(self) -> "asyncpg.Connection[asyncpg.Record]":
         return await asyncpg.connect(
-            self._dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "agentjobs-worker-presence"}
+            self._dsn,
+            timeout=CONNECT_SECONDS,
+            command_timeout=ANSWER_SECONDS,
+            server_settings={"application_name": "agentjobs-worker-presence"},
         )

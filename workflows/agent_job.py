@@ -17,7 +17,7 @@ from activities.inputs import JobStart, Order
 from agentjobs.domain import decisions
 from agentjobs.domain.decisions import Goal, Progress
 from agentjobs.domain.failures import Category, Failure
-from agentjobs.domain.states import FINAL, JobState
+from agentjobs.domain.states import FINAL, LIVE, JobState
 from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE
 from workflows.steps import Steps
 from workflows.verdicts import error_type, failure_of
@@ -52,6 +52,7 @@ class AgentJob:
                 await self._follow(start.order)
             return await self._to_the_end()
         except JobOver as over:
+            self._show(over.state)
             return over.state
 
     @workflow.update
@@ -66,18 +67,20 @@ class AgentJob:
 
     @redrive.validator
     def _redrivable(self, order: Order) -> None:
-        self._refuse_unless_dead(order)
+        self._refuse_unless_dead(order, "redrive")
 
     @discard.validator
     def _discardable(self, order: Order) -> None:
-        self._refuse_unless_dead(order)
+        self._refuse_unless_dead(order, "discard")
 
     @workflow.query
     def progress(self) -> Progress:
         """What is done so far."""
         return self._progress
 
-    def _refuse_unless_dead(self, order: Order) -> None:
+    def _refuse_unless_dead(self, order: Order, action: str) -> None:
+        if order.action != action:
+            raise ApplicationError("the order is for another update", type="wrong_update")
         if not self._waits_for_word or self._order is not None or order.generation != self._generation:
             raise ApplicationError("the job is not dead, or of another generation", type="not_dead")
 
@@ -150,6 +153,9 @@ class AgentJob:
 
     async def _finish(self, state: JobState) -> JobState:
         now = await self._steps.record_outcome(state)
+        if now.state in LIVE:
+            # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
+            raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)
         self._show(now.state)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return now.state
@@ -186,6 +192,7 @@ class AgentJob:
                 # A new run, so that it goes on with the current worker's code and a short history.
                 self._continue_as_new(order)
             case "redrive":
+                self._progress = decisions.redriven(self._progress)
                 await self._resume(order)
             case _:
                 assert_never(order.action)

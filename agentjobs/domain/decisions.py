@@ -178,6 +178,13 @@ def discarded(progress: Progress) -> Progress:
     return progress.model_copy(update={"goal": Goal.DISCARD, "to_undo": to_undo})
 
 
+def redriven(progress: Progress) -> Progress:
+    """The dead job runs again. One that died while it was being discarded has its compensation finished, and is
+    then cancelled: a running job can no longer be discarded, and what was undone is not to be done again.
+    """
+    return progress.model_copy(update={"goal": Goal.CANCEL}) if progress.goal is Goal.DISCARD else progress
+
+
 def headed_for(progress: Progress, goal: Goal) -> Progress:
     """A person ends the job. The first word holds: a cancel does not become a discard on the way."""
     return progress if progress.goal is not Goal.ANSWER else progress.model_copy(update={"goal": goal})

@@ -103,9 +103,18 @@ class DeadLetters:
             await self._database.run.still_requested(self._database.pool, id=job_id, generation=generation)
         )
 
-    async def reopen(self, job_id: str) -> bool:
-        """Let the letter take a word again, since the one that it took was lost with its workflow."""
-        return bool(await self._database.run.reopen_letter(self._database.pool, id=job_id))
+    async def reopen(self, job_id: str, *, settled_seconds: float) -> bool:
+        """Let the letter take a word again, since the one that it took was lost with its workflow.
+
+        settled_seconds: how long nothing must have happened to the job.
+        """
+        return bool(
+            await self._database.run.reopen_letter(self._database.pool, id=job_id, settled_seconds=settled_seconds)
+        )
+
+    async def tell_again(self) -> int:
+        """Queue the deaths of which nobody was told in time; returns how many."""
+        return int(await self._database.run.tell_again(self._database.pool))
 
     async def is_alerted(self, job_id: str, generation: int) -> bool:
         """Whether somebody was told of this death already."""

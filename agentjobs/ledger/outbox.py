@@ -39,6 +39,8 @@ class OutboxRow(Record):
     priority: int
     state: JobState
     generation: int
+    cancelling: bool
+    """Somebody asked to cancel the job, and was told that it will be."""
 
 
 class Outbox:

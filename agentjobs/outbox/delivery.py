@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.inputs import DeathNotice, DeskStart, JobStart, Order
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
-from agentjobs.domain.decisions import Progress
+from agentjobs.domain.decisions import Goal, Progress
 from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.states import FINAL, JobState
 from agentjobs.ledger.ledger import Ledger
@@ -126,18 +126,26 @@ class Delivery:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
             # The workflow is gone (terminated, deleted, or never started): a new run goes by the receipts.
-            progress = Progress(to_undo=await self._effects_outside(row.job_id, order))
+            progress = await self._progress_after(row, order)
             await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order, progress=progress)
 
-    async def _effects_outside(self, job_id: str, order: Order) -> tuple[str, ...]:
-        """What a discard may have to undo. A redrive meets each effect again on its way."""
-        if order.action == "redrive":
-            return ()
-        return tuple(
+    async def _progress_after(self, row: OutboxRow, order: Order) -> Progress:
+        """How far a job had come whose workflow is gone, by what the ledger knows.
+
+        A redrive meets each receipt again on its way. But where an undo has begun, or a cancel was promised, the
+        job only goes on to be undone: what was undone would be done a second time.
+        """
+        effects = await self._ledger.jobs.effects(row.job_id)
+        undoing = row.cancelling or any(effect.kind is EffectKind.UNDO for effect in effects)
+        if order.action == "redrive" and not undoing:
+            return Progress()
+        to_undo = tuple(
             effect.step
-            for effect in await self._ledger.jobs.effects(job_id)
+            for effect in effects
             if effect.kind is EffectKind.TOOL and effect.effect_class is not EffectClass.READ_ONLY
         )
+        goal = Goal.CANCEL if order.action == "redrive" else Goal.ANSWER
+        return Progress(goal=goal, to_undo=to_undo)
 
     async def _update(self, row: OutboxRow, order: Order) -> None:
         handle = self._client.get_workflow_handle_for(AgentJob.run, keys.workflow_id(row.job_id))

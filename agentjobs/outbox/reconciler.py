@@ -6,6 +6,7 @@ stale, so each is looked up by its id before anything is concluded. All of it ma
 """
 
 import asyncio
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -27,6 +28,12 @@ LOOK_SECONDS = 5.0
 LOOK_BACK = timedelta(days=1)
 """A relay that was down for longer than this may miss a termination; it is bounded so that a look stays cheap."""
 
+SETTLED_SECONDS = 30.0
+"""Longer than a relay needs from its claim of a word to the commit: it ends a transaction after half of that."""
+
+LOOKS_PER_ALERT_SWEEP = 12
+"""Once a minute: a desk without a worker is not to be told of the same death at every look."""
+
 RPC_TIMEOUT = timedelta(seconds=5)
 
 _ENDED_BY_FORCE = frozenset(
@@ -42,17 +49,22 @@ _ENDED_BY_FORCE = frozenset(
 class Reconciler:
     """Compares what Temporal has closed with what the ledger believes is under way."""
 
-    def __init__(self, ledger: Ledger, client: Client, task_queue: str) -> None:
+    def __init__(
+        self, ledger: Ledger, client: Client, task_queue: str, settled_seconds: float = SETTLED_SECONDS
+    ) -> None:
         self._ledger = ledger
         self._client = client
         self._task_queue = task_queue
+        self._settled_seconds = settled_seconds
 
     async def run(self) -> None:
         """Look until cancelled."""
-        while True:
+        for look in itertools.count():
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 await self.run_once()
+                if look % LOOKS_PER_ALERT_SWEEP == 0:
+                    await self._ledger.dead_letters.tell_again()
             except Exception as error:
                 if not is_unavailable(error) and not isinstance(error, RPCError):
                     log.error("reconciler_failed", error_type=type(error).__name__)
@@ -79,7 +91,7 @@ class Reconciler:
         if status is None or status not in _ENDED_BY_FORCE:
             return False
         if standing.state is JobState.DEAD:
-            return await self._ledger.dead_letters.reopen(job_id)
+            return await self._ledger.dead_letters.reopen(job_id, settled_seconds=self._settled_seconds)
         message = f"its workflow ended without the job's end ({status.name.lower()})"
         await self._ledger.outcomes.bury(
             job_id,

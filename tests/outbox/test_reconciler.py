@@ -1,5 +1,6 @@
 """Workflows that were ended by force: their jobs are dead, alerted, and can be brought back."""
 
+from agentjobs.domain.effects import EffectState
 from agentjobs.domain.failures import Category, PermanentError
 from agentjobs.domain.states import JobState
 from agentjobs.outbox.reconciler import Reconciler
@@ -9,7 +10,7 @@ from tests.world import World, eventually
 
 def reconciler_of(world: World) -> Reconciler:
     """The reconciler of this world's task queue."""
-    return Reconciler(world.ledger, world.client, world.tenant)
+    return Reconciler(world.ledger, world.client, world.tenant, settled_seconds=0)
 
 
 async def terminated_in_its_answer(world: World, provider: ScriptedProvider) -> str:
@@ -85,3 +86,45 @@ async def test_a_word_that_was_lost_with_its_workflow_can_be_given_again(world: 
         job = await world.until(job_id, JobState.SUCCEEDED)
 
     assert job.generation == 1
+
+
+async def test_a_redrive_keeps_the_promise_of_a_cancel_that_was_under_way(world: World) -> None:
+    world.failpoints = "outcome.before_record=raise"  # the ticket is undone, and the end cannot be recorded
+    provider = ScriptedProvider()
+    async with world.running(provider):
+        job_id = await world.submit()
+        provider.hold_at("answer")
+        await provider.reached("answer")
+        await world.cancel(job_id)
+
+        async def undone() -> bool:
+            return any(effect.state is EffectState.UNDONE for effect in await world.ledger.jobs.effects(job_id))
+
+        await eventually(undone, "the ticket to be closed")
+        await world.workflow(job_id).terminate()
+    world.failpoints = ""
+    await eventually(reconciler_of(world).run_once, "the termination to be found")
+
+    async with world.running(provider):
+        await world.order("redrive", job_id)
+        job = await world.until(job_id, JobState.CANCELLED, JobState.SUCCEEDED)
+
+    assert job.state is JobState.CANCELLED
+    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+
+
+async def test_a_death_of_which_nobody_was_told_is_told_again(world: World) -> None:
+    async with world.running():
+        job_id = await world.submit(user="bob")
+        await world.until_alerted(job_id)
+    letters = world.ledger.dead_letters
+    assert await letters.tell_again() == 0
+
+    await world.ledger.database.pool.execute(
+        "UPDATE dead_letters SET alerted_at = NULL, died_at = died_at - interval '2 minutes' WHERE id = $1", job_id
+    )
+    assert (await letters.tell_again(), await letters.tell_again()) == (1, 0)
+
+    async with world.running():
+        letter = await world.until_alerted(job_id)
+    assert letter.generation == 1

@@ -1,6 +1,7 @@
 """A job's course, on a real Temporal server and a real ledger."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import PendingActivityState
@@ -8,6 +9,10 @@ from temporalio.api.enums.v1 import PendingActivityState
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.job import Budget
 from agentjobs.domain.states import JobState
+from agentjobs.ledger.dead_letters import Action
+from agentjobs.tools.tickets import CreateTicket, SearchTickets
+from agentjobs.tools.tool import ToolContext, ToolRegistry
+from agentjobs.trackers.postgres import PostgresTracker
 from tests.fakes import ScriptedProvider, create_ticket
 from tests.world import World, eventually
 
@@ -316,3 +321,39 @@ async def test_a_call_that_fails_after_a_cancel_is_no_death(world: World, error:
     assert job.state is JobState.CANCELLED
     assert job.generation == 0
     assert await world.open_ticket_count() == 0
+
+
+class StubbornTickets(CreateTicket):
+    """Tickets that cannot be closed, as long as they are stubborn."""
+
+    stubborn = True
+
+    async def undo(self, receipt: dict[str, Any], context: ToolContext) -> None:
+        """Refuse, or close it."""
+        if self.stubborn:
+            raise PermanentError(Category.ACCESS_DENIED, "the tracker does not let us close it")
+        await super().undo(receipt, context)
+
+
+@pytest.mark.parametrize(("word", "end"), [("redrive", JobState.CANCELLED), ("discard", JobState.DISCARDED)])
+async def test_a_discard_that_could_not_be_undone_comes_to_an_end(
+    world: World, word: Action, end: JobState
+) -> None:
+    tracker = PostgresTracker(world.ledger.tickets)
+    tickets = StubbornTickets(tracker)
+    provider = ScriptedProvider()
+    provider.fail_at("answer", PermanentError(Category.CONTENT_REFUSED, "no"))
+    job_id = await world.submit()
+
+    async with world.running(provider, ToolRegistry((SearchTickets(tracker), tickets))):
+        await world.until_alerted(job_id)
+        await world.order("discard", job_id)
+        letter = await world.until_alerted(job_id, generation=2)
+        tickets.stubborn = False
+        await world.order(word, job_id)
+        job = await world.until(job_id, JobState.CANCELLED, JobState.DISCARDED, JobState.SUCCEEDED)
+
+    assert letter.reason == "compensation_failed"
+    assert job.state is end
+    # A redrive finishes the undo; a second discard gives it up, and says so.
+    assert await world.open_ticket_count() == (0 if word == "redrive" else 1)

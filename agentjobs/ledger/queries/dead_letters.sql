@@ -64,7 +64,10 @@ SELECT EXISTS (SELECT FROM dead_letters
 -- name: reopen_letter$
 -- A person's word was delivered, and the workflow that had it was ended by force: the letter takes a word again.
 WITH locked AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = :id AND state = 'dead' FOR NO KEY UPDATE
+    -- Not a word that was given just now: the relay may be starting the run that carries it out.
+    SELECT id FROM jobs
+     WHERE id = :id AND state = 'dead' AND updated_at < now() - make_interval(secs => :settled_seconds::double precision)
+       FOR NO KEY UPDATE
 ), reopened AS (
     UPDATE dead_letters SET state = 'open', resolved_by = NULL, note = NULL
       FROM locked
@@ -74,6 +77,19 @@ WITH locked AS MATERIALIZED (
     RETURNING dead_letters.id
 )
 SELECT EXISTS (SELECT FROM reopened);
+
+-- name: tell_again$
+-- Deaths of which nobody was told in a minute: the desk that had heard of them is gone. How many.
+WITH told AS (
+    INSERT INTO outbox (topic, job_id, tenant, payload)
+    SELECT 'job_died', id, tenant,
+           jsonb_build_object('generation', generation, 'reason', reason, 'agent', agent)
+      FROM dead_letters
+     WHERE state = 'open' AND alerted_at IS NULL AND died_at < now() - interval '1 minute'
+       AND NOT EXISTS (SELECT FROM outbox WHERE outbox.job_id = dead_letters.id AND topic = 'job_died')
+    RETURNING id
+)
+SELECT count(*) FROM told;
 
 -- name: is_alerted$
 SELECT EXISTS (SELECT FROM dead_letters

@@ -97,8 +97,7 @@ WITH found AS MATERIALIZED (
     SELECT id, state, generation, deadline_at FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
 ), resumed AS (
     UPDATE jobs
-       SET state = 'running', failure = NULL, cancel_requested_at = NULL, policy_version = :policy_version,
-           updated_at = now(),
+       SET state = 'running', failure = NULL, policy_version = :policy_version, updated_at = now(),
            deadline_at = now() + make_interval(secs => deadline_seconds), event_seq = event_seq + 1
       FROM found
      WHERE jobs.id = found.id AND found.state = 'dead' AND found.generation = :generation
