@@ -1,5 +1,6 @@
 """Workflows that were ended by force: their jobs are dead, alerted, and can be brought back."""
 
+from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectState
 from agentjobs.domain.failures import Category, PermanentError
 from agentjobs.domain.states import JobState
@@ -120,6 +121,8 @@ async def test_a_death_of_which_nobody_was_told_is_told_again(world: World) -> N
     letters = world.ledger.dead_letters
     assert await letters.tell_again() == 0
 
+    # As if the desk had been terminated between hearing of it and telling anybody.
+    await world.client.get_workflow_handle(keys.desk_id(world.tenant)).terminate()
     await world.ledger.database.pool.execute(
         "UPDATE dead_letters SET alerted_at = NULL, died_at = died_at - interval '2 minutes' WHERE id = $1", job_id
     )
