@@ -54,18 +54,27 @@ class Presence:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 await self._look()
-            except TimeoutError:  # half open: the other side may have given this session up long ago
-                if self._session is not None:
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                if isinstance(error, TimeoutError) and self._session is not None:
+                    # Half open: the other side may have given this session up long ago.
                     self._session.terminate()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                continue
 
     async def _look(self) -> None:
         if self._session is None or self._session.is_closed():
-            await self._hold_again(await self._open())
+            await self._reopen()
         elif await self._workers.is_lost(self._session, self.id):
             # Given up just when it came back: with the old id it could begin nothing any more.
             await self._hold_again(self._session)
+
+    async def _reopen(self) -> None:
+        session = await self._open()
+        try:
+            await self._hold_again(session)
+        except (
+            BaseException
+        ):  # five tries a second while the database is unwell: none leaves its session to chance
+            session.terminate()
+            raise
 
     async def _hold_again(self, session: "asyncpg.Connection[asyncpg.Record]") -> None:
         if not await self._workers.hold_again(session, self.id):

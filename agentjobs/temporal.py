@@ -87,8 +87,3 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     return SandboxedWorkflowRunner(
         restrictions=SandboxRestrictions.default.with_passthrough_modules("agentjobs", "activities")
     )
-
-
-def workflow_url(ui: str | None, workflow_id: str, namespace: str = "default") -> str | None:
-    """Where a person sees the workflow."""
-    return None if ui is None else f"{ui.rstrip('/')}/namespaces/{namespace}/workflows/{workflow_id}"

@@ -37,6 +37,8 @@ class Standing(Record):
     state: JobState
     generation: int
     step: str | None
+    word_given: bool
+    """A person's word on its dead letter waits to be carried out."""
 
 
 class KeyReused(Exception):

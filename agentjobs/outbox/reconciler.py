@@ -85,7 +85,8 @@ class Reconciler:
     async def _settle(self, workflow_id: str) -> bool:
         job_id = workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX)
         standing = await self._ledger.jobs.standing(job_id)
-        if standing is None or standing.state not in LIVE | {JobState.DEAD}:
+        # A dead job that nobody has decided on may well have lost its workflow: a redrive starts another.
+        if standing is None or not (standing.state in LIVE or standing.word_given):
             return False
         status = await self._status(workflow_id)
         if status is None or status not in _ENDED_BY_FORCE:
