@@ -40,6 +40,14 @@ class StoredDecision(Frozen):
     decision: ToolCall | NothingMore
 
 
+class _Silent:
+    async def wrote(self, text: str) -> None:
+        """Not kept yet."""
+
+    async def accepted(self, response_id: str) -> None:
+        """Not kept yet."""
+
+
 class ModelCalls:
     """Model calls of one worker."""
 
@@ -57,7 +65,7 @@ class ModelCalls:
         spec = self._spec(job)
 
         async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.plan(self._brief(spec, begun))
+            reply = await self._provider.plan(self._brief(spec, begun), _Silent())
             return Reply(reply.plan, reply.usage, reply.model)
 
         stored = await self._executor.carry_out(self._intent(keys.PLAN, job, spec), Work(call))
@@ -70,7 +78,7 @@ class ModelCalls:
         spec = self._spec(step)
 
         async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.next_step(self._brief(spec, begun))
+            reply = await self._provider.next_step(self._brief(spec, begun), _Silent())
             # Before it is stored: a reply that cannot be carried out must not be kept and met again.
             self._check(reply.decision, spec)
             return Reply(StoredDecision(decision=reply.decision), reply.usage, reply.model)
@@ -85,7 +93,7 @@ class ModelCalls:
         spec = self._spec(job)
 
         async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.answer(self._brief(spec, begun))
+            reply = await self._provider.answer(self._brief(spec, begun), _Silent())
             return Reply(reply.answer, reply.usage, reply.model)
 
         await self._executor.carry_out(self._intent(keys.ANSWER, job, spec), Work(call), with_done=True)

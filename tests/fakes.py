@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from agentjobs.providers.model import (
     Answer,
     AnswerReply,
     Brief,
+    Listener,
     NothingMore,
     Plan,
     PlanReply,
@@ -62,20 +64,24 @@ class ScriptedProvider:
         async with asyncio.timeout(30):
             await self._reached.setdefault(purpose, asyncio.Event()).wait()
 
-    async def plan(self, brief: Brief) -> PlanReply:
+    def most_usd(self, tokens: int) -> Decimal:
+        """Nothing."""
+        return Decimal(0)
+
+    async def plan(self, brief: Brief, listener: Listener | None = None) -> PlanReply:
         """A fixed plan."""
         await self._called("plan")
         plan = Plan(language="en", category="incident", urgency="high", subject="Printer", steps=())
         return PlanReply(plan=plan, model="scripted", usage=USAGE)
 
-    async def next_step(self, brief: Brief) -> StepReply:
+    async def next_step(self, brief: Brief, listener: Listener | None = None) -> StepReply:
         """The next scripted step, by how many are done."""
         await self._called("step")
         done = len(brief.done)
         decision = self._steps[done] if done < len(self._steps) else NothingMore()
         return StepReply(decision=decision, model="scripted", usage=USAGE)
 
-    async def answer(self, brief: Brief) -> AnswerReply:
+    async def answer(self, brief: Brief, listener: Listener | None = None) -> AnswerReply:
         """A fixed answer."""
         await self._called("answer")
         return AnswerReply(answer=Answer(text="Thank you."), model="scripted", usage=USAGE)

@@ -2,6 +2,7 @@
 
     JobError                     a failure with a category
     +-- RetryableError           another attempt may succeed
+    +-- MalformedReply           a model's reply is of no use: it is asked again, a bounded number of times
     +-- PermanentError           it will not: the job goes to the dead state
         +-- KeyConflict          the step key was used with other arguments
 
@@ -15,6 +16,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from agentjobs.domain.budget import Usage
 from agentjobs.domain.job import Frozen
 
 
@@ -51,13 +53,17 @@ MESSAGE_LIMIT: Final = 500
 class JobError(Exception):
     """A failure with a category. The message must be safe to show: no user content, no secret.
 
-    `nothing_happened` says that the call certainly had no effect, so that no doubt is left for a later attempt.
+    `nothing_happened` says that the call certainly had no effect and no cost, so that no doubt is left for a later
+    attempt. `paid` is what the failed call cost, where that is known.
     """
 
-    def __init__(self, category: Category, message: str, *, nothing_happened: bool = False) -> None:
+    def __init__(
+        self, category: Category, message: str, *, nothing_happened: bool = False, paid: Usage | None = None
+    ) -> None:
         super().__init__(message)
         self.category = category
         self.nothing_happened = nothing_happened
+        self.paid = paid
 
 
 class RetryableError(JobError):
@@ -70,20 +76,32 @@ class RetryableError(JobError):
         *,
         retry_after_seconds: float | None = None,
         nothing_happened: bool = False,
+        paid: Usage | None = None,
     ) -> None:
         if category not in RETRYABLE:
             raise ValueError(f"{category} is permanent: raise PermanentError")
-        super().__init__(category, message, nothing_happened=nothing_happened)
+        super().__init__(category, message, nothing_happened=nothing_happened, paid=paid)
         self.retry_after_seconds = retry_after_seconds
+
+
+class MalformedReply(JobError):
+    """A model's reply does not have its declared form. The message names fields and rules, never what was written:
+    the next attempt tells it to the model.
+    """
+
+    def __init__(self, message: str, *, paid: Usage) -> None:
+        super().__init__(Category.BAD_OUTPUT, message, paid=paid)
 
 
 class PermanentError(JobError):
     """No attempt can succeed as things are: a person must change something, then redrive."""
 
-    def __init__(self, category: Category, message: str, *, nothing_happened: bool = False) -> None:
+    def __init__(
+        self, category: Category, message: str, *, nothing_happened: bool = False, paid: Usage | None = None
+    ) -> None:
         if category in RETRYABLE:
             raise ValueError(f"{category} is retryable: raise RetryableError")
-        super().__init__(category, message, nothing_happened=nothing_happened)
+        super().__init__(category, message, nothing_happened=nothing_happened, paid=paid)
 
 
 class KeyConflict(PermanentError):
@@ -114,76 +132,6 @@ def failure(
 ) -> Failure:
     """A failure with its message made safe; the reason is the category unless told otherwise."""
     return Failure(category=category, reason=reason or category, message=sanitised(message), step=step)
-
-
-class Facts(Frozen):
-    """What an edge knows of an exception it did not raise itself: the classification sees only this."""
-
-    http_status: int | None = None
-    sqlstate: str | None = None
-    timed_out: bool = False
-    connection_lost: bool = False
-    invalid: bool = False
-
-
-# Status codes whose meaning differs from their class. Unknown 5xx is retryable, unknown 4xx is not.
-_BY_HTTP_STATUS: Final = {
-    400: Category.INVALID_INPUT,
-    401: Category.ACCESS_DENIED,
-    403: Category.ACCESS_DENIED,
-    404: Category.NOT_FOUND,
-    408: Category.TIMEOUT,
-    409: Category.UNAVAILABLE,  # a conflicting request is in flight at the destination: later it is not
-    410: Category.NOT_FOUND,
-    413: Category.PAYLOAD_TOO_LARGE,
-    422: Category.INVALID_INPUT,
-    425: Category.UNAVAILABLE,
-    429: Category.RATE_LIMITED,
-    451: Category.CONTENT_REFUSED,
-    501: Category.INVALID_INPUT,
-    504: Category.TIMEOUT,
-}
-
-# SQLSTATE classes (PostgreSQL manual, appendix A) in which the same statement may succeed later.
-_RETRYABLE_SQLSTATE_CLASSES: Final = {
-    "08": Category.UNAVAILABLE,  # connection exception
-    "25": Category.UNAVAILABLE,  # read-only or aborted transaction: a failover in progress
-    "40": Category.UNAVAILABLE,  # serialization failure, deadlock
-    "53": Category.UNAVAILABLE,  # disk full, out of memory, too many connections
-    "55": Category.UNAVAILABLE,  # lock not available
-    "57": Category.UNAVAILABLE,  # shutdown, crash shutdown, cannot connect now
-    "58": Category.UNAVAILABLE,  # system error outside PostgreSQL
-}
-_PERMANENT_SQLSTATE_CLASSES: Final = {
-    "22": Category.INVALID_INPUT,  # data exception
-    "28": Category.ACCESS_DENIED,  # invalid authorization
-}
-
-
-def classify(facts: Facts) -> Category:
-    """The category of a failure that came from outside. Nothing known means a bug of ours."""
-    if facts.timed_out:
-        return Category.TIMEOUT
-    if facts.connection_lost:
-        return Category.UNAVAILABLE
-    if facts.http_status is not None:
-        return _of_http_status(facts.http_status)
-    if facts.sqlstate is not None:
-        return _of_sqlstate(facts.sqlstate)
-    return Category.BAD_OUTPUT if facts.invalid else Category.BUG
-
-
-def _of_http_status(status: int) -> Category:
-    if status in _BY_HTTP_STATUS:
-        return _BY_HTTP_STATUS[status]
-    return Category.UNAVAILABLE if status >= 500 else Category.INVALID_INPUT
-
-
-def _of_sqlstate(sqlstate: str) -> Category:
-    if sqlstate == "57014":  # query_canceled: our own statement timeout
-        return Category.TIMEOUT
-    of_class = sqlstate[:2]
-    return _RETRYABLE_SQLSTATE_CLASSES.get(of_class) or _PERMANENT_SQLSTATE_CLASSES.get(of_class, Category.BUG)
 
 
 # Redaction comes before truncation: a secret cut in half would no longer match. Every repetition is bounded, so

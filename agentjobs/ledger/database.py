@@ -12,15 +12,8 @@ import aiosql
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from agentjobs.domain.failures import (
-    RETRYABLE,
-    Category,
-    Facts,
-    JobError,
-    PermanentError,
-    RetryableError,
-    classify,
-)
+from agentjobs.domain.classification import Facts, classify
+from agentjobs.domain.failures import RETRYABLE, Category, JobError, PermanentError, RetryableError
 
 # Strings, since asyncpg's classes are generic in its stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"

@@ -2,10 +2,12 @@
 
 A provider is asked for one of three things: a plan of the request, the next step (one tool call, or the word
 that nothing more is needed), or the answer to the person who asked. It raises the errors of
-`agentjobs.domain.failures`, retries nothing by itself (Temporal is the only retry layer), and reports what
-the call cost.
+`agentjobs.domain.failures` (a reply without its declared form is a MalformedReply, which the next attempt is told
+of), retries nothing by itself (Temporal is the only retry layer), and reports what the call cost. When it is
+cancelled it lets go of its connection at once, so that the other side stops writing.
 """
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -73,6 +75,13 @@ class Brief(Frozen):
     tools: tuple[ToolDescription, ...]
     plan: Plan | None = None
     done: tuple[ToolResult, ...] = ()
+    correction: str | None = None
+    """What was wrong with the reply to the attempt before: names of fields and rules, no content."""
+
+    response_id: str | None = None
+    """Under which an earlier attempt's answer is being written at the provider: fetch it, ask for no new one."""
+
+    max_output_tokens: int = 4_096
     remaining_seconds: float
 
 
@@ -100,16 +109,29 @@ class AnswerReply(Frozen):
     usage: Usage
 
 
+class Listener(Protocol):
+    """Who is told while a call is under way. Awaiting it is what slows a provider down that writes too fast."""
+
+    async def wrote(self, text: str) -> None:
+        """A piece of the answer, as it came: shown to the owner as part of this attempt."""
+
+    async def accepted(self, response_id: str) -> None:
+        """The provider writes in the background, under this id: durable when this returns, so wait only then."""
+
+
 class ModelProvider(Protocol):
     """Answers model calls. One instance serves a worker; it is closed at the end."""
 
-    async def plan(self, brief: Brief) -> PlanReply:
+    def most_usd(self, tokens: int) -> Decimal:
+        """The most that a call of this many tokens, in and out, can cost. Zero where no price is known."""
+
+    async def plan(self, brief: Brief, listener: Listener) -> PlanReply:
         """Read the request and say what it is."""
 
-    async def next_step(self, brief: Brief) -> StepReply:
+    async def next_step(self, brief: Brief, listener: Listener) -> StepReply:
         """Choose the next tool call from `brief.plan` and `brief.done`, or say that nothing more is needed."""
 
-    async def answer(self, brief: Brief) -> AnswerReply:
+    async def answer(self, brief: Brief, listener: Listener) -> AnswerReply:
         """Write the answer from `brief.plan` and `brief.done`."""
 
     async def aclose(self) -> None:

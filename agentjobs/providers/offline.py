@@ -6,6 +6,7 @@ connection. It never pretends: its answers say that rules wrote them. The same b
 
 import asyncio
 import math
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from agentjobs.providers.model import (
     Answer,
     AnswerReply,
     Brief,
+    Listener,
     NothingMore,
     Plan,
     PlanReply,
@@ -54,18 +56,22 @@ class OfflineProvider:
     def __init__(self) -> None:
         self._languages = LanguageDetector()
 
-    async def plan(self, brief: Brief) -> PlanReply:
+    def most_usd(self, tokens: int) -> Decimal:  # noqa: ARG002
+        """Rules cost nothing."""
+        return Decimal(0)
+
+    async def plan(self, brief: Brief, listener: Listener | None = None) -> PlanReply:  # noqa: ARG002
         """Sort the request by the words it uses."""
         _require_text(brief)
         plan = await self._planned(brief)
         return PlanReply(plan=plan, model=MODEL, usage=_usage(brief, plan))
 
-    async def next_step(self, brief: Brief) -> StepReply:
+    async def next_step(self, brief: Brief, listener: Listener | None = None) -> StepReply:  # noqa: ARG002
         """Search for similar tickets, then open one, each if the tool is there; then nothing more."""
         decision = _next_call(brief, await self._plan_of(brief)) or NothingMore()
         return StepReply(decision=decision, model=MODEL, usage=_usage(brief, decision))
 
-    async def answer(self, brief: Brief) -> AnswerReply:
+    async def answer(self, brief: Brief, listener: Listener | None = None) -> AnswerReply:  # noqa: ARG002
         """Tell the person, in their language, what was understood and which ticket is open."""
         answer = Answer(text=_answer_text(await self._plan_of(brief), brief))
         return AnswerReply(answer=answer, model=MODEL, usage=_usage(brief, answer))

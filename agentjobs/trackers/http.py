@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue, SecretStr, ValidationError
 
-from agentjobs.domain.failures import (
-    RETRYABLE,
-    Category,
-    Facts,
-    JobError,
-    PermanentError,
-    RetryableError,
-    classify,
-)
+from agentjobs.domain.classification import Facts, classify
+from agentjobs.domain.failures import RETRYABLE, Category, JobError, PermanentError, RetryableError
+from agentjobs.domain.retry_after import asked_seconds, http_date
 
 TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 """Creating an issue takes a second at most; who needs longer than 15 is not well."""
@@ -48,7 +40,6 @@ _NOTHING_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -80,16 +71,12 @@ class Answer:
     @property
     def sent_at(self) -> datetime:
         """The destination's own clock, so that ours need not agree with it."""
-        return _date(self.headers.get("date")) or datetime.now(UTC)
+        return http_date(self.headers.get("date")) or datetime.now(UTC)
 
     @property
     def retry_after_seconds(self) -> float | None:
-        """The Retry-After of the answer: seconds, or an HTTP-date (RFC 9110, section 10.2.3)."""
-        asked = self.headers.get("retry-after", "").strip()
-        if _SECONDS.fullmatch(asked):
-            return float(asked)
-        until = _date(asked)
-        return None if until is None else max(0.0, (until - self.sent_at).total_seconds())
+        """What the answer asks to wait, by the destination's own clock."""
+        return asked_seconds(self.headers, datetime.now(UTC))
 
     def read_as(self, model: type[Read]) -> Read:
         """The document as a model. Raises RetryableError: what was done is not known."""
@@ -235,11 +222,3 @@ def _facts(error: Exception) -> Facts:
             return Facts()
         case _:
             return Facts(connection_lost=True)
-
-
-def _date(text: str | None) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(text or "")
-    except ValueError:
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import Field, SecretStr, ValidationError
 
+from agentjobs.domain.classification import Facts, classify
 from agentjobs.domain.effects import EffectClass
-from agentjobs.domain.failures import Category, Facts, PermanentError, RetryableError, classify
+from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.job import Job
 from agentjobs.ledger.database import Connection
 from agentjobs.trackers.http import Answer, Destination, Told, checked_secret, checked_url

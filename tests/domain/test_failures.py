@@ -4,15 +4,14 @@ import re
 
 import pytest
 
+from agentjobs.domain.classification import Facts, classify
 from agentjobs.domain.failures import (
     RETRYABLE,
     Category,
-    Facts,
     JobError,
     KeyConflict,
     PermanentError,
     RetryableError,
-    classify,
     failure,
 )
 

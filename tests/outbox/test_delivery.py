@@ -10,7 +10,7 @@ from agentjobs.domain import keys
 from agentjobs.domain.failures import Category, PermanentError, failure
 from agentjobs.domain.states import JobState
 from agentjobs.failpoints import FailpointError
-from agentjobs.providers.model import AnswerReply, Brief
+from agentjobs.providers.model import AnswerReply, Brief, Listener
 from tests.fakes import ScriptedProvider
 from tests.world import World, eventually
 
@@ -22,13 +22,13 @@ class GatedProvider(ScriptedProvider):
         super().__init__()
         self.gate = asyncio.Event()
 
-    async def answer(self, brief: Brief) -> AnswerReply:
+    async def answer(self, brief: Brief, listener: Listener | None = None) -> AnswerReply:
         """As scripted, once the gate was opened."""
         if not self.gate.is_set():
             await self._called("answer")
             await self.gate.wait()
             raise PermanentError(Category.CONTENT_REFUSED, "no")
-        return await super().answer(brief)
+        return await super().answer(brief, listener)
 
 
 async def test_a_start_is_a_workflow_with_the_jobs_own_id(world: World) -> None:

@@ -16,7 +16,6 @@ from agentjobs.domain.job import TEXT_LIMIT
 from agentjobs.providers.model import (
     Brief,
     Category,
-    ModelProvider,
     NothingMore,
     Plan,
     ToolCall,
@@ -76,7 +75,7 @@ FOUND_TWO = done(
 CREATED = done(2, CREATE, {"id": "T-12", "url": None})
 
 
-async def planned(provider: ModelProvider, text: str) -> Plan:
+async def planned(provider: OfflineProvider, text: str) -> Plan:
     return (await provider.plan(brief_of(text))).plan
 
 
@@ -235,7 +234,7 @@ async def test_a_blank_request_is_refused_for_good(provider: OfflineProvider, te
         assert refusal.value.category is FailureCategory.INVALID_INPUT
 
 
-async def carried_out(provider: ModelProvider, text: str) -> list[str]:
+async def carried_out(provider: OfflineProvider, text: str) -> list[str]:
     """Every reply of a whole job over the text."""
     plan = await provider.plan(brief_of(text))
     search = await provider.next_step(brief_of(text, plan=plan.plan))
