@@ -8,23 +8,26 @@ import secrets
 import socket
 import sys
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.asking import Access
 from activities.executor import Executor, Present
 from activities.model_calls import ModelCalls
 from activities.records import Records
 from activities.run_tool import ToolRuns
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.agents.spec import AgentRegistry
+from agentjobs.domain.admission import Limits
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.presence import Presence
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.providers.catalogue import provider_named
-from agentjobs.providers.model import ModelProvider
+from agentjobs.providers.models import Models
 from agentjobs.settings import Settings
 from agentjobs.temporal import connect, workflow_runner
 from agentjobs.tools.catalogue import built_in_tools
@@ -57,14 +60,15 @@ def build_worker(
     *,
     present: Present,
     identity: str,
-    provider: ModelProvider,
+    models: Models,
     agents: AgentRegistry,
     tools: ToolRegistry,
 ) -> Worker:
     """The worker over its collaborators. Tests build the same one with their own agents and tools."""
     failpoints = Failpoints.parse(settings.failpoints)
     executor = Executor(ledger, failpoints, present)
-    model_calls = ModelCalls(executor, provider, agents, tools)
+    access = Access(models, ledger, limits_of(settings))
+    model_calls = ModelCalls(executor, access, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
     records = Records(ledger, failpoints, present)
     return Worker(
@@ -95,9 +99,18 @@ def build_worker(
     )
 
 
+def limits_of(settings: Settings) -> Limits:
+    """What each model may be asked, over all workers of the installation."""
+    return Limits(
+        requests_per_minute=settings.model_requests_per_minute,
+        tokens_per_minute=settings.model_tokens_per_minute,
+        calls_at_once=settings.model_calls_at_once,
+    )
+
+
 async def serve(settings: Settings) -> None:
     """Work until cancelled; then finish what is in flight, within GRACE."""
-    provider = provider_named(settings.model)
+    models = Models(settings.models, partial(provider_named, background=settings.model_background))
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
         client = await connect()
@@ -113,7 +126,7 @@ async def serve(settings: Settings) -> None:
                 settings,
                 present=present,
                 identity=identity,
-                provider=provider,
+                models=models,
                 agents=built_in_agents(),
                 tools=built_in_tools(tracker),
             )
@@ -122,7 +135,7 @@ async def serve(settings: Settings) -> None:
             )
             await worker.run()
     finally:
-        await provider.aclose()
+        await models.aclose()
         await ledger.close()
 
 

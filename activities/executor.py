@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias, assert_never
@@ -16,23 +17,31 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 from temporalio import activity
 
-from activities.failures import as_known, judge, refused, told
+from activities.failures import as_known, chance, exhausted, raised, refused, told
 from activities.heartbeat import heartbeating
 from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.effects import EffectClass, EffectKind, Resolution, resolve, seconds_until_settled
 from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
 from agentjobs.domain.values import checked, require_finite
+from agentjobs.domain.waits import judge
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import Connection
-from agentjobs.ledger.effects import Begun, CancelRequested, Intent, NotLive
+from agentjobs.ledger.effects import Begun, CancelRequested, Intent, NotLive, RetriesExhausted
 from agentjobs.ledger.ledger import Ledger
+
+ABANDON_SECONDS = 2.0
+"""A cancel is not held up by a database that does not answer."""
 
 
 class Present(Protocol):
-    """Under which id this worker begins effects: it changes when the worker was given up and came back."""
+    """This worker as the ledger knows it."""
 
     id: str
+    """Under which it begins effects: another one after it was given up and came back."""
+
+    def while_wanted(self, job_id: str, kind: EffectKind) -> AbstractAsyncContextManager[None]:
+        """Cuts the block off with CancelRequested as soon as somebody cancels the job."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,9 @@ class Work:
     undone_key: str | None = None
     """For a compensation: the effect that it undoes."""
 
+    elsewhere: Callable[[Begun, JobError], bool] = lambda _begun, _error: False
+    """Whether the attempt after this failure asks somebody else, and so need not wait."""
+
 
 class Executor:
     """Carries out effects for the activities of one worker."""
@@ -69,7 +81,7 @@ class Executor:
     def __init__(self, ledger: Ledger, failpoints: Failpoints, worker: Present) -> None:
         self._ledger = ledger
         self._failpoints = failpoints
-        self._worker = worker
+        self._present = worker
 
     def intent(
         self,
@@ -95,7 +107,7 @@ class Executor:
             fingerprint=fingerprint,
             run_id=info.workflow_run_id or info.activity_id,
             attempt=info.attempt,
-            worker=self._worker.id,
+            worker=self._present.id,
             grant=grant,
             reserve=reserve or Reservation(),
         )
@@ -112,10 +124,17 @@ class Executor:
         if begun.attempt_id is None:
             raise RuntimeError("an effect without a receipt was begun without an attempt")
         try:
-            async with heartbeating():
+            async with heartbeating(), self._present.while_wanted(intent.job_id, intent.kind):
                 return await self._execute(intent, begun, begun.attempt_id, work, in_time)
-        except Exception as error:  # a cancellation passes: the call was cut off, the effect stays in doubt
-            raise await self._failed(as_known(error), intent, begun, begun.attempt_id) from None
+        except CancelRequested as error:
+            await self._abandoned(begun.attempt_id)
+            raise told(error) from None
+        except asyncio.CancelledError:
+            # By Temporal, or because this worker stops. The call was cut off: its effect stays in doubt.
+            await asyncio.shield(self._abandoned(begun.attempt_id))
+            raise
+        except Exception as error:
+            raise await self._failed(as_known(error), intent, begun, begun.attempt_id, work) from None
 
     async def _begin(self, intent: Intent, *, with_done: bool) -> Begun:
         try:
@@ -124,6 +143,8 @@ class Executor:
             await self._failpoints.reach("effect.after_begin")
         except (NotLive, CancelRequested) as error:
             raise told(error) from None
+        except RetriesExhausted:
+            raise exhausted(intent.step) from None
         except Exception as error:
             raise refused(error, intent.step) from None
         return begun
@@ -200,19 +221,39 @@ class Executor:
             raise _overtaken()
         return stored.result
 
-    async def _failed(self, error: JobError, intent: Intent, begun: Begun, attempt_id: int) -> Exception:
-        verdict = judge(error, intent.step, deadline_at=_deadline(intent, begun), now=datetime.now(UTC))
+    async def _abandoned(self, attempt_id: int) -> None:
+        try:
+            async with asyncio.timeout(ABANDON_SECONDS):
+                await self._ledger.effects.abandon_attempt(attempt_id)
+        except Exception as error:
+            # Only the record of the attempt is less exact: it is closed as crashed by the next one's begin.
+            as_known(error)
+
+    async def _failed(
+        self, error: JobError, intent: Intent, begun: Begun, attempt_id: int, work: Work
+    ) -> Exception:
+        verdict = judge(
+            error,
+            intent.step,
+            kind=intent.kind,
+            tried=begun.tried,
+            deadline_at=_deadline(intent, begun),
+            now=datetime.now(UTC),
+            chance=chance(),
+            elsewhere=work.elsewhere(begun, error),
+        )
         try:
             await self._ledger.effects.fail(
                 attempt_id,
                 verdict.failure,
                 wait_seconds=verdict.wait_seconds,
                 release=_nothing_happened(error, intent),
+                paid=error.paid,
             )
         except Exception as second:
             # The first failure is what counts; the attempt is closed as crashed by the next one's begin.
             as_known(second)
-        return verdict.raised()
+        return raised(verdict)
 
 
 def require_settled(in_seconds: float) -> None:

@@ -10,16 +10,8 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from agentjobs.domain.failures import (
-    RETRYABLE,
-    Category,
-    Failure,
-    JobError,
-    PermanentError,
-    RetryableError,
-    failure,
-)
-from agentjobs.domain.waits import wait_before_retry
+from agentjobs.domain.failures import Category, JobError, PermanentError, failure
+from agentjobs.domain.waits import Tried, Verdict, judge
 from agentjobs.ledger.database import as_job_error
 from agentjobs.ledger.effects import CancelRequested, NotLive
 
@@ -44,53 +36,34 @@ def as_known(error: Exception) -> JobError:
     return PermanentError(Category.BUG, f"an unforeseen {type(error).__name__} in {activity.info().activity_type}")
 
 
-class Verdict:
-    """What follows from a failed attempt."""
-
-    def __init__(self, failed: Failure, wait_seconds: float | None) -> None:
-        self.failure = failed
-        self.wait_seconds = wait_seconds
-
-    def raised(self) -> ApplicationError:
-        """As Temporal takes it: the type is the reason, the details are the whole failure."""
-        retry = self.wait_seconds is not None
-        return ApplicationError(
-            self.failure.message,
-            self.failure.model_dump(mode="json"),
-            type=self.failure.reason,
-            non_retryable=not retry,
-            next_retry_delay=timedelta(seconds=self.wait_seconds) if self.wait_seconds is not None else None,
-            # Expected failures stay out of the SDK's error logs; a bug does not.
-            category=(
-                ApplicationErrorCategory.UNSPECIFIED
-                if self.failure.category is Category.BUG
-                else ApplicationErrorCategory.BENIGN
-            ),
-        )
-
-
-def judge(error: JobError, step: str, *, deadline_at: datetime | None, now: datetime) -> Verdict:
-    """Retry with a wait, or give up: by category, by attempts left, by the job's deadline."""
-    message = str(error)
-    if error.category not in RETRYABLE:
-        return Verdict(failure(error.category, message, step), None)
-    if _attempts_are_used_up():
-        return Verdict(failure(error.category, message, step, reason=Category.RETRIES_EXHAUSTED), None)
-    asked = error.retry_after_seconds if isinstance(error, RetryableError) else None
-    wait = wait_before_retry(
-        activity.info().attempt,
-        asked_seconds=asked,
-        chance=random.random(),  # noqa: S311 - spreads retries, guards nothing
+def raised(verdict: Verdict) -> ApplicationError:
+    """A verdict as Temporal takes it: the type is the reason, the details are the whole failure."""
+    wait = verdict.wait_seconds
+    return ApplicationError(
+        verdict.failure.message,
+        verdict.failure.model_dump(mode="json"),
+        type=verdict.failure.reason,
+        non_retryable=wait is None,
+        next_retry_delay=None if wait is None else timedelta(seconds=wait),
+        # Expected failures stay out of the SDK's error logs; a bug does not.
+        category=(
+            ApplicationErrorCategory.UNSPECIFIED
+            if verdict.failure.category is Category.BUG
+            else ApplicationErrorCategory.BENIGN
+        ),
     )
-    if deadline_at is not None and now + timedelta(seconds=wait) >= deadline_at:
-        return Verdict(failure(error.category, message, step, reason=Category.DEADLINE_EXCEEDED), None)
-    return Verdict(failure(error.category, message, step), wait)
 
 
-def _attempts_are_used_up() -> bool:
-    policy = activity.info().retry_policy
-    limit = 0 if policy is None else policy.maximum_attempts
-    return 0 < limit <= activity.info().attempt
+def chance() -> float:
+    """Uniform in [0, 1)."""
+    return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+
+def exhausted(step: str) -> ApplicationError:
+    """Attempts crashed too often: the ledger begins none any more."""
+    message = "attempts of this step ended again and again without a report: its worker died, or was cut off"
+    reason = Category.RETRIES_EXHAUSTED
+    return raised(Verdict(failure=failure(Category.TIMEOUT, message, step, reason=reason), wait_seconds=None))
 
 
 def told(error: NotLive | CancelRequested) -> ApplicationError:
@@ -119,5 +92,11 @@ def judged() -> Iterator[None]:
 
 
 def refused(error: Exception, step: str) -> ApplicationError:
-    """A failure outside of an attempt: before one began, or of a record."""
-    return judge(as_known(error), step, deadline_at=None, now=datetime.now(UTC)).raised()
+    """A failure outside of an attempt: before one began, or of a record. Nobody counts these; the activity's own
+    time limit bounds them.
+    """
+    so_far = Tried(counted=activity.info().attempt - 1, rate_limited=activity.info().attempt - 1)
+    now = datetime.now(UTC)
+    return raised(
+        judge(as_known(error), step, kind=None, tried=so_far, deadline_at=None, now=now, chance=chance())
+    )

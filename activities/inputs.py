@@ -88,6 +88,9 @@ class Order(Frozen):
     action: Literal["redrive", "discard"]
     generation: int
     policy_version: str
+    max_steps: int | None = None
+    """Of that version, within the job's budget."""
+
     again: bool = False
     """For a redrive: effects in doubt are to be had once more."""
 
@@ -121,6 +124,15 @@ class JobStart(JobRef):
     generation: int = 0
     progress: Progress = Progress()
     order: Order | None = None
+
+
+class WaitNotice(Frozen):
+    """The word to a job's workflow that an attempt has failed, and until when it waits: for the Temporal UI."""
+
+    step: str
+    attempt: int
+    category: str
+    until: datetime
 
 
 class DeathNotice(Frozen):

@@ -8,20 +8,23 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.asking import Access, Asking, Question
 from activities.executor import Executor, Reply, Work
 from activities.failures import judged
 from activities.inputs import Decided, Done, JobRef, ModelStep, PlanMade
 from agentjobs.agents.spec import AgentRegistry, AgentSpec
 from agentjobs.domain import keys
+from agentjobs.domain.budget import Usage
 from agentjobs.domain.decisions import WantedTool
 from agentjobs.domain.effects import EffectClass, EffectKind
-from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.domain.failures import Category, MalformedReply, PermanentError
 from agentjobs.domain.job import Frozen
 from agentjobs.domain.values import checked
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, DoneStep, Intent
 from agentjobs.providers.model import (
     Brief,
+    Listener,
     ModelProvider,
     NothingMore,
     Plan,
@@ -40,36 +43,24 @@ class StoredDecision(Frozen):
     decision: ToolCall | NothingMore
 
 
-class _Silent:
-    async def wrote(self, text: str) -> None:
-        """Not kept yet."""
-
-    async def accepted(self, response_id: str) -> None:
-        """Not kept yet."""
-
-
 class ModelCalls:
     """Model calls of one worker."""
 
-    def __init__(
-        self, executor: Executor, provider: ModelProvider, agents: AgentRegistry, tools: ToolRegistry
-    ) -> None:
+    def __init__(self, executor: Executor, access: Access, agents: AgentRegistry, tools: ToolRegistry) -> None:
         self._executor = executor
-        self._provider = provider
+        self._access = access
         self._agents = agents
         self._tools = tools
 
     @activity.defn
     async def plan(self, job: JobRef) -> PlanMade:
         """Ask what the request is."""
-        spec = self._spec(job)
 
-        async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.plan(self._brief(spec, begun), _Silent())
+        async def question(provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
+            reply = await provider.plan(brief, listener)
             return Reply(reply.plan, reply.usage, reply.model)
 
-        stored = await self._executor.carry_out(self._intent(keys.PLAN, job, spec), Work(call))
-        plan = Plan.model_validate(stored)
+        plan = Plan.model_validate(await self._asked(keys.PLAN, job, question))
         return PlanMade(language=plan.language, category=plan.category, urgency=plan.urgency)
 
     @activity.defn
@@ -77,27 +68,36 @@ class ModelCalls:
         """Ask for the next step."""
         spec = self._spec(step)
 
-        async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.next_step(self._brief(spec, begun), _Silent())
+        async def question(provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
+            reply = await provider.next_step(brief, listener)
             # Before it is stored: a reply that cannot be carried out must not be kept and met again.
-            self._check(reply.decision, spec)
+            self._check(reply.decision, spec, reply.usage)
             return Reply(StoredDecision(decision=reply.decision), reply.usage, reply.model)
 
-        intent = self._intent(keys.model_step(step.step), step, spec)
-        stored = StoredDecision.model_validate(await self._executor.carry_out(intent, Work(call), with_done=True))
-        return Decided(wanted=self._wanted(stored.decision))
+        receipt = await self._asked(keys.model_step(step.step), step, question)
+        return Decided(wanted=self._wanted(StoredDecision.model_validate(receipt).decision))
 
     @activity.defn
     async def write_answer(self, job: JobRef) -> Done:
         """Ask for the answer to the person who asked."""
-        spec = self._spec(job)
 
-        async def call(begun: Begun, _: Connection | None) -> Reply:
-            reply = await self._provider.answer(self._brief(spec, begun), _Silent())
+        async def question(provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
+            reply = await provider.answer(brief, listener)
             return Reply(reply.answer, reply.usage, reply.model)
 
-        await self._executor.carry_out(self._intent(keys.ANSWER, job, spec), Work(call), with_done=True)
+        await self._asked(keys.ANSWER, job, question)
         return Done(step=keys.ANSWER)
+
+    async def _asked(self, step: str, job: JobRef, question: Question) -> dict[str, Any]:
+        spec = self._spec(job)
+        intent = self._intent(step, job, spec)
+        asking = Asking(self._access, spec, intent, question)
+
+        async def call(begun: Begun, _: Connection | None) -> Reply:
+            return await asking.call(begun, self._brief(spec, begun))
+
+        work = Work(call, elsewhere=asking.elsewhere)
+        return await self._executor.carry_out(intent, work, with_done=step != keys.PLAN)
 
     def _spec(self, job: JobRef) -> AgentSpec:
         with judged():
@@ -113,7 +113,7 @@ class ModelCalls:
             # What a model is told follows from the job and from earlier receipts, which never change; the
             # policy version may (a redrive chooses one), and must not make a paid reply a conflict.
             fingerprint=keys.fingerprint({"agent": job.agent, "step": step}),
-            reserve=spec.call_reservation,
+            reserve=self._access.reservation(spec),
         )
 
     def _brief(self, spec: AgentSpec, begun: Begun) -> Brief:
@@ -123,6 +123,7 @@ class ModelCalls:
             tools=tuple(self._description(name) for name in spec.tools),
             plan=_plan_of(begun.done),
             done=_tool_results(begun.done),
+            max_output_tokens=spec.max_output_tokens,
             remaining_seconds=begun.remaining_seconds,
         )
 
@@ -132,13 +133,19 @@ class ModelCalls:
             name=name, description=tool.description, parameters=tool.arguments.model_json_schema()
         )
 
-    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec) -> None:
+    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, paid: Usage) -> None:
         if isinstance(decision, NothingMore):
             return
         if decision.tool not in spec.tools:
-            raise PermanentError(Category.UNKNOWN_TOOL, "the model asked for a tool that this agent has not")
-        checked(decision.arguments, limit_bytes=ARGUMENTS_LIMIT_BYTES)
-        parsed(self._tools.get(decision.tool), decision.arguments, Category.BAD_OUTPUT)
+            message = "the model asked for a tool that this agent has not"
+            raise PermanentError(Category.UNKNOWN_TOOL, message, paid=paid)
+        try:
+            checked(decision.arguments, limit_bytes=ARGUMENTS_LIMIT_BYTES)
+            parsed(self._tools.get(decision.tool), decision.arguments, Category.BAD_OUTPUT)
+        except PermanentError as error:
+            if error.category is not Category.BAD_OUTPUT:
+                raise
+            raise MalformedReply(str(error), paid=paid) from None
 
     def _wanted(self, decision: ToolCall | NothingMore) -> WantedTool | None:
         if isinstance(decision, NothingMore):

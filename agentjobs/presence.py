@@ -1,18 +1,20 @@
 """A worker's presence: the session whose advisory lock says that it lives.
 
-It is a connection of its own, outside the pool. When it breaks (a restart of the database, a cut network) it is
-opened again at once. If the worker was given up meanwhile, it goes on under a new id: what it began under the old
-one is fenced, and done by another worker.
+It also hears which jobs are cancelled. It is a connection of its own, outside the pool. When it breaks (a restart
+of the database, a cut network) it is opened again at once. If the worker was given up meanwhile, it goes on under
+a new id: what it began under the old one is fenced, and done by another worker.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import asyncpg
 import structlog
 
-from agentjobs.ledger.workers import Workers
+from agentjobs.domain.effects import EffectKind
+from agentjobs.ledger.workers import CANCELLED_CHANNEL, Workers
+from agentjobs.wanted import Wanted
 
 log = structlog.get_logger()
 
@@ -32,7 +34,12 @@ class Presence:
         self._workers = workers
         self._identity = identity
         self._session: asyncpg.Connection[asyncpg.Record] | None = None
+        self._wanted = Wanted()
         self.id = ""
+
+    def while_wanted(self, job_id: str, kind: EffectKind) -> AbstractAsyncContextManager[None]:
+        """Cuts the block off with CancelRequested as soon as somebody cancels the job."""
+        return self._wanted.while_wanted(job_id, kind)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator["Presence"]:
@@ -83,9 +90,14 @@ class Presence:
         self._session = session
 
     async def _open(self) -> "asyncpg.Connection[asyncpg.Record]":
-        return await asyncpg.connect(
+        session = await asyncpg.connect(
             self._dsn,
             timeout=CONNECT_SECONDS,
             command_timeout=ANSWER_SECONDS,
             server_settings={"application_name": "agentjobs-worker-presence"},
         )
+        await session.add_listener(CANCELLED_CHANNEL, self._heard)
+        return session
+
+    def _heard(self, _connection: object, _pid: int, _channel: str, job_id: object) -> None:
+        self._wanted.no_longer(str(job_id))

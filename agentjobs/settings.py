@@ -47,6 +47,11 @@ class Settings(BaseSettings):
     api_port: Annotated[int, Field(ge=1, le=65535)] = 8080
     temporal_ui_url: str | None = None
     model: str = "offline"
+    fallback_models: str = ""
+    model_background: bool = False
+    model_requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    model_tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+    model_calls_at_once: Annotated[int, Field(ge=1)] | None = None
     tracker: TrackerName = TrackerName.POSTGRES
     roundup_url: str | None = None
     roundup_user: str | None = None
@@ -75,6 +80,11 @@ class Settings(BaseSettings):
         if value is None:
             raise SettingsError(f"AGENTJOBS_{field.upper()} is required by AGENTJOBS_TRACKER={self.tracker}")
         return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models to ask, in order: those after the first only where an earlier one is in trouble."""
+        return (self.model, *(name.strip() for name in self.fallback_models.split(",") if name.strip()))
 
     @property
     def failpoints_allowed(self) -> bool:

@@ -4,7 +4,7 @@ names that are part of the public contract.
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -26,7 +26,14 @@ JOB_STATE: Final = SearchAttributeKey.for_keyword("JobState")
 TENANT: Final = SearchAttributeKey.for_keyword("Tenant")
 AGENT: Final = SearchAttributeKey.for_keyword("Agent")
 DEAD_REASON: Final = SearchAttributeKey.for_keyword("DeadReason")
-SEARCH_ATTRIBUTES: Final = (JOB_STATE, TENANT, AGENT, DEAD_REASON)
+RETRY_WAIT_UNTIL: Final = SearchAttributeKey.for_datetime("RetryWaitUntil")
+SEARCH_ATTRIBUTES: Final = (JOB_STATE, TENANT, AGENT, DEAD_REASON, RETRY_WAIT_UNTIL)
+
+
+def kind_of(key: SearchAttributeKey[Any]) -> str:
+    """The type of a search attribute as the Temporal command line names it."""
+    return "Datetime" if key is RETRY_WAIT_UNTIL else "Keyword"
+
 
 DEFAULT_TARGET: Final = "127.0.0.1:7233"
 CONNECT_SECONDS: Final = 15
@@ -67,12 +74,14 @@ async def register_search_attributes(client: Client) -> None:
     """
     namespace = client.namespace
     known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=namespace))
-    missing = [key.name for key in SEARCH_ATTRIBUTES if key.name not in known.custom_attributes]
+    missing = [key for key in SEARCH_ATTRIBUTES if key.name not in known.custom_attributes]
     if missing:
         await client.operator_service.add_search_attributes(
             AddSearchAttributesRequest(
                 namespace=namespace,
-                search_attributes=dict.fromkeys(missing, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
+                search_attributes={
+                    key.name: IndexedValueType.ValueType(key.indexed_value_type) for key in missing
+                },
             )
         )
 

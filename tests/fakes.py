@@ -36,7 +36,17 @@ def create_ticket(**changes: object) -> ToolCall:
 class ScriptedProvider:
     """Plays `steps` in order (one ticket, unless told otherwise), and raises what is in `errors` first."""
 
-    def __init__(self, steps: tuple[ToolCall, ...] | None = None, errors: tuple[Exception, ...] = ()) -> None:
+    def __init__(
+        self,
+        steps: tuple[ToolCall, ...] | None = None,
+        errors: tuple[Exception, ...] = (),
+        *,
+        metered: bool = False,
+        usd_a_token: str = "0",
+    ) -> None:
+        self._metered = metered
+        self._usd_a_token = Decimal(usd_a_token)
+        self.briefs: list[Brief] = []
         self._steps = (create_ticket(),) if steps is None else steps
         self._errors = deque(errors)
         self._fails: dict[str, Exception] = {}
@@ -64,18 +74,25 @@ class ScriptedProvider:
         async with asyncio.timeout(30):
             await self._reached.setdefault(purpose, asyncio.Event()).wait()
 
+    @property
+    def metered(self) -> bool:
+        """As the test wants it."""
+        return self._metered
+
     def most_usd(self, tokens: int) -> Decimal:
-        """Nothing."""
-        return Decimal(0)
+        """At the price of this test."""
+        return tokens * self._usd_a_token
 
     async def plan(self, brief: Brief, listener: Listener | None = None) -> PlanReply:
         """A fixed plan."""
+        self.briefs.append(brief)
         await self._called("plan")
         plan = Plan(language="en", category="incident", urgency="high", subject="Printer", steps=())
         return PlanReply(plan=plan, model="scripted", usage=USAGE)
 
     async def next_step(self, brief: Brief, listener: Listener | None = None) -> StepReply:
         """The next scripted step, by how many are done."""
+        self.briefs.append(brief)
         await self._called("step")
         done = len(brief.done)
         decision = self._steps[done] if done < len(self._steps) else NothingMore()
@@ -83,6 +100,7 @@ class ScriptedProvider:
 
     async def answer(self, brief: Brief, listener: Listener | None = None) -> AnswerReply:
         """A fixed answer."""
+        self.briefs.append(brief)
         await self._called("answer")
         return AnswerReply(answer=Answer(text="Thank you."), model="scripted", usage=USAGE)
 

@@ -52,7 +52,7 @@ async def time_skipping_server() -> AsyncIterator[WorkflowEnvironment]:
             AddSearchAttributesRequest(
                 namespace="default",
                 search_attributes={
-                    key.name: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD for key in SEARCH_ATTRIBUTES
+                    key.name: IndexedValueType.ValueType(key.indexed_value_type) for key in SEARCH_ATTRIBUTES
                 },
             )
         )

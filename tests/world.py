@@ -24,11 +24,13 @@ from agentjobs.ledger.records import DeadLetterRecord, JobRecord
 from agentjobs.outbox.delivery import Delivery
 from agentjobs.outbox.relay import Relay
 from agentjobs.providers.model import ModelProvider
+from agentjobs.providers.models import Models
 from agentjobs.settings import Environment, Settings
 from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.tools.tickets import TICKETS_CREATE
 from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.postgres import PostgresTracker
+from agentjobs.wanted import Wanted
 from tests.fakes import ScriptedProvider
 from worker import build_worker
 
@@ -62,6 +64,11 @@ class NoFence:
     """A worker that registers nowhere: nobody takes over from it."""
 
     id = "in-this-test"
+
+    def __init__(self) -> None:
+        self._wanted = Wanted()
+        self.while_wanted = self._wanted.while_wanted
+        self.no_longer = self._wanted.no_longer
 
 
 @dataclass
@@ -174,7 +181,7 @@ class World:
             self._settings(),
             present=NoFence(),
             identity=self.tenant,
-            provider=provider or ScriptedProvider(),
+            models=Models(("scripted",), lambda _: provider or ScriptedProvider()),
             agents=self.agents,
             tools=tools or built_in_tools(PostgresTracker(self.ledger.tickets)),
         )

@@ -13,14 +13,15 @@ from temporalio.common import SearchAttributePair
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.failures import CANCEL_REQUESTED, JOB_OVER
-from activities.inputs import JobStart, Order
+from activities.inputs import JobStart, Order, WaitNotice
 from agentjobs.domain import decisions
 from agentjobs.domain.decisions import Goal, Progress
 from agentjobs.domain.failures import Category, Failure
 from agentjobs.domain.states import FINAL, LIVE, JobState
-from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE
+from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE, RETRY_WAIT_UNTIL
 from workflows.steps import Steps
 from workflows.verdicts import error_type, failure_of
+from workflows.waiting import Waiting, told
 
 
 class JobOver(Exception):
@@ -43,6 +44,7 @@ class AgentJob:
         self._steps = Steps(start)
         self._order: Order | None = start.order
         self._waits_for_word = False
+        self._waiting = Waiting(self._show_wait)
 
     @workflow.run
     async def run(self, start: JobStart) -> JobState:
@@ -64,6 +66,11 @@ class AgentJob:
     def discard(self, order: Order) -> None:
         """A person's word that the dead job is given up, and what it did undone."""
         self._order = order
+
+    @workflow.signal
+    async def attempt_waits(self, notice: WaitNotice) -> None:
+        """An attempt failed, and the next one waits: shown in the Temporal UI, and nothing else."""
+        await self._waiting.until_over(notice)
 
     @redrive.validator
     def _redrivable(self, order: Order) -> None:
@@ -88,7 +95,7 @@ class AgentJob:
         while True:
             self._notice_cancel()
             if workflow.info().is_continue_as_new_suggested():
-                self._continue_as_new(order=None)
+                await self._continue_as_new(order=None)
             action = decisions.decide(self._progress, self._start.max_steps)
             if isinstance(action, decisions.Finish):
                 return await self._finish(action.state)
@@ -108,6 +115,7 @@ class AgentJob:
         """Carry out one action. A failure that retries cannot mend is returned; progress is kept otherwise."""
         try:
             self._progress = await self._carry_out(action)
+            self._waiting.over()
         except decisions.GivenUp as given_up:
             return given_up.failure
         except ActivityError as error:
@@ -157,6 +165,7 @@ class AgentJob:
             # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
             raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)
         self._show(now.state)
+        self._waiting.over()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return now.state
 
@@ -190,7 +199,7 @@ class AgentJob:
                 self._progress = decisions.discarded(self._progress)
             case "redrive" if order is not self._start.order:
                 # A new run, so that it goes on with the current worker's code and a short history.
-                self._continue_as_new(order)
+                await self._continue_as_new(order)
             case "redrive":
                 self._progress = decisions.redriven(self._progress)
                 await self._resume(order)
@@ -205,17 +214,30 @@ class AgentJob:
         self._order = None
         self._show(JobState.RUNNING)
 
-    def _continue_as_new(self, order: Order | None) -> None:
+    async def _continue_as_new(self, order: Order | None) -> None:
+        self._waiting.over()
+        await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
             self._start.model_copy(
                 update={
                     "policy_version": order.policy_version if order else self._start.policy_version,
+                    "max_steps": (order and order.max_steps) or self._start.max_steps,
                     "deadline_at": self._steps.deadline_at,
                     "generation": self._generation,
                     "progress": self._progress,
                     "order": order,
                 }
             )
+        )
+
+    def _show_wait(self, notice: WaitNotice | None) -> None:
+        workflow.set_current_details("" if notice is None else told(notice))
+        state = JobState.RUNNING if notice is None else JobState.RETRY_WAIT
+        workflow.upsert_search_attributes(
+            [
+                JOB_STATE.value_set(state.value),
+                RETRY_WAIT_UNTIL.value_unset() if notice is None else RETRY_WAIT_UNTIL.value_set(notice.until),
+            ]
         )
 
     def _show(self, state: JobState, died_of: Failure | None = None) -> None:

@@ -22,9 +22,12 @@ def within(options: Options, remaining: timedelta) -> Options:
     return {**options, "schedule_to_close_timeout": remaining}
 
 
-# Waits between attempts are given by the activity (next_retry_delay, with jitter); these intervals hold only
-# for attempts that never reported back, such as a killed worker's.
-_AFTER_A_CRASH: Final = timedelta(seconds=1)
+# Waits between attempts are given by the activity (next_retry_delay, with jitter); these intervals hold only for
+# attempts that never reported back, such as a killed worker's. How many attempts there are is decided by the
+# ledger (agentjobs/domain/waits.py): Temporal would count the waits that a provider asked for, too.
+_RETRIES: Final = RetryPolicy(
+    initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=10), maximum_attempts=0
+)
 
 HEARTBEAT_TIMEOUT: Final = timedelta(seconds=10)
 """A dead worker is noticed after this long. Shorter ones expire on a busy machine without any death."""
@@ -32,7 +35,7 @@ HEARTBEAT_TIMEOUT: Final = timedelta(seconds=10)
 MODEL_CALL: Final = Options(
     start_to_close_timeout=timedelta(seconds=180),  # the longest answers of large models take two minutes
     heartbeat_timeout=HEARTBEAT_TIMEOUT,
-    retry_policy=RetryPolicy(initial_interval=_AFTER_A_CRASH, maximum_attempts=6),
+    retry_policy=_RETRIES,
     # The truth about a call in flight is known only when it has ended.
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
@@ -40,7 +43,7 @@ MODEL_CALL: Final = Options(
 TOOL_CALL: Final = Options(
     start_to_close_timeout=timedelta(seconds=60),  # a ticket system that needs a minute is down
     heartbeat_timeout=HEARTBEAT_TIMEOUT,
-    retry_policy=RetryPolicy(initial_interval=_AFTER_A_CRASH, maximum_attempts=8),
+    retry_policy=_RETRIES,
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 
@@ -48,13 +51,13 @@ UNDO: Final = Options(
     start_to_close_timeout=timedelta(seconds=60),
     schedule_to_close_timeout=timedelta(days=1),  # a compensation outlives the job's own deadline
     heartbeat_timeout=HEARTBEAT_TIMEOUT,
-    retry_policy=RetryPolicy(initial_interval=_AFTER_A_CRASH, maximum_attempts=20),
+    retry_policy=_RETRIES,
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 
 RECORD: Final = Options(
     start_to_close_timeout=timedelta(seconds=15),  # one statement; the pool gives up after ten seconds
     schedule_to_close_timeout=timedelta(days=7),  # a database that is down for a weekend loses no outcome
-    retry_policy=RetryPolicy(initial_interval=_AFTER_A_CRASH, maximum_attempts=0),
+    retry_policy=_RETRIES,
     cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )

@@ -19,7 +19,17 @@ class AgentSpec(Frozen):
     max_steps: Annotated[int, Field(ge=1, le=100)]
     default_budget: Budget
     call_reservation: Reservation
-    """The most that one model call may cost: held back from the budget before each call."""
+    """The most that one model call is expected to cost: held back from the budgets before each call. Money is held
+    back by the model's price for so many tokens, if that is more.
+    """
+
+    max_output_tokens: Annotated[int, Field(ge=16, le=200_000)] = 4_096
+    """What a reply may have; a longer one is cut off, and is then no reply."""
+
+    models: tuple[str, ...] = ()
+    """Asked in this order: the later ones only where an earlier one is in trouble (domain/admission.py). Empty:
+    those of the installation, AGENTJOBS_MODEL and AGENTJOBS_FALLBACK_MODELS.
+    """
 
 
 class UnknownAgent(PermanentError):

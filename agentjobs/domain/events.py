@@ -4,13 +4,16 @@ from enum import StrEnum
 
 
 class EventType(StrEnum):
-    """One event of a job. Its data holds ids, counts and categories, never content."""
+    """One event of a job. Its data holds ids, counts and categories, and no content but that of TEXT."""
 
     ACCEPTED = "accepted"
     STARTED = "started"
     STEP_COMPLETED = "step_completed"
     RETRY_SCHEDULED = "retry_scheduled"
     ATTEMPT_STARTED = "attempt_started"
+    TEXT = "text"
+    """A piece of an answer as it is written. It counts only if its attempt succeeds."""
+
     CANCEL_REQUESTED = "cancel_requested"
     SUCCEEDED = "succeeded"
     CANCELLED = "cancelled"

@@ -39,6 +39,8 @@ class Budget(Frozen):
 
     tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     usd: Annotated[Decimal, Field(gt=0, max_digits=12, decimal_places=6)] | None = None
+    steps: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Tool calls that the model may ask for; never more than the agent's own limit."""
 
 
 class Job(Frozen):

@@ -1,6 +1,7 @@
 """Dead letters: read, and a person's word on them recorded."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -34,6 +35,19 @@ class Report(BaseModel):
 
     open: list[ReportLine]
     by_state: dict[str, int]
+
+
+class Spent(Record):
+    """What all attempts of one step at one model have cost, and hold back. Money is in US dollars."""
+
+    step: str
+    model: str | None
+    attempts: int
+    tokens_in: int
+    tokens_out: int
+    usd: Decimal
+    tokens_reserved: int
+    usd_reserved: Decimal
 
 
 class DeadLetters:
@@ -77,6 +91,11 @@ class DeadLetters:
             self._database.pool, tenant=tenant, id=job_id, actor=actor
         )
         return text
+
+    async def spent(self, tenant: str, job_id: str) -> list[Spent]:
+        """What a letter's job has spent on what. Steps that cost nothing are left out."""
+        rows = self._database.run.spent_on_letter(self._database.pool, tenant=tenant, id=job_id)
+        return [Spent.model_validate(dict(row)) async for row in rows]
 
     async def request(
         self, action: Action, tenant: str, job_id: str, *, actor: str, note: str, payload: dict[str, Any]

@@ -12,6 +12,7 @@ from agentjobs.domain.effects import EffectClass, EffectKind, EffectState
 from agentjobs.domain.failures import Category, Failure, KeyConflict, PermanentError, RetryableError
 from agentjobs.domain.job import Job, Principal
 from agentjobs.domain.states import JobState
+from agentjobs.domain.waits import ATTEMPT_LIMITS, Tried
 from agentjobs.ledger.database import Connection, Database
 from agentjobs.ledger.records import EffectRecord
 
@@ -26,6 +27,10 @@ class NotLive(Exception):
 
 class CancelRequested(Exception):
     """Somebody asked to cancel the job: no further step begins."""
+
+
+class RetriesExhausted(Exception):
+    """Attempts of this step crashed so often that none is begun any more: it may be what makes workers crash."""
 
 
 class Intent(BaseModel):
@@ -45,6 +50,26 @@ class Intent(BaseModel):
     worker: str
     grant: str | None = None
     reserve: Reservation = Reservation()
+
+    @property
+    def attempt_limit(self) -> int:
+        """How many attempts may fail or crash."""
+        return ATTEMPT_LIMITS[self.kind]
+
+
+class FailedAttempt(BaseModel):
+    """An earlier failed attempt of the same step in the same run."""
+
+    model: str | None
+    category: Category
+    message: str | None
+
+
+class PendingResponse(BaseModel):
+    """Where a provider writes the step's answer, or keeps it, since an earlier attempt."""
+
+    id: str
+    model: str
 
 
 class DoneStep(BaseModel):
@@ -73,6 +98,12 @@ class Begun(BaseModel):
     receipt: dict[str, Any] | None
     done: tuple[DoneStep, ...]
     remaining_seconds: float
+    tried: Tried = Tried()
+    failures: tuple[FailedAttempt, ...] = ()
+    """Of a model call: the latest ones, oldest first."""
+
+    response: PendingResponse | None = None
+    trace_id: str
 
 
 class Effects:
@@ -84,12 +115,13 @@ class Effects:
     async def begin(self, intent: Intent, *, with_done: bool = False) -> Begun:
         """Record the intent durably, or learn that the effect is done.
 
-        Raises NotLive, CancelRequested, KeyConflict, and PermanentError for a missing grant, an exceeded
-        budget or a passed deadline.
+        Raises NotLive, CancelRequested, RetriesExhausted, KeyConflict, and PermanentError for a missing grant, an
+        exceeded budget or a passed deadline.
         """
         row = await self._database.run.begin_effect(
             self._database.pool,
             **intent.model_dump(exclude={"reserve"}),
+            attempt_limit=intent.attempt_limit,
             reserve_tokens=intent.reserve.tokens,
             reserve_usd=intent.reserve.usd,
             with_done=with_done,
@@ -138,6 +170,7 @@ class Effects:
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             usd=usage.usd,
+            costs=intent.kind is EffectKind.MODEL,
             undone_key=undone_key,
         )
         return bool(row["completed"])
@@ -147,11 +180,21 @@ class Effects:
         row = await self._database.run.read_effect(self._database.pool, key=key)
         return None if row is None else EffectRecord.model_validate(dict(row))
 
-    async def fail(self, attempt_id: int, failure: Failure, *, wait_seconds: float | None, release: bool) -> None:
+    async def fail(
+        self,
+        attempt_id: int,
+        failure: Failure,
+        *,
+        wait_seconds: float | None,
+        release: bool,
+        paid: Usage | None = None,
+    ) -> None:
         """Record a failed attempt; with `wait_seconds` the job goes to retry_wait until then.
 
-        `release`: the call certainly had no effect and no cost.
+        `release`: the call certainly had no effect and no cost. `paid`: what it cost, where that is known. Without
+        either its reservation stays held.
         """
+        usage = paid or Usage()
         await self._database.run.fail_attempt(
             self._database.pool,
             attempt_id=attempt_id,
@@ -160,6 +203,36 @@ class Effects:
             failure=failure.model_dump(mode="json"),
             wait_seconds=wait_seconds,
             release=release,
+            settle=release or paid is not None,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            usd=usage.usd,
+        )
+
+    async def abandon_attempt(self, attempt_id: int) -> None:
+        """The attempt was cut off on purpose: by a cancel, or because its worker stops."""
+        await self._database.run.abandon_attempt(self._database.pool, attempt_id=attempt_id)
+
+    async def remember_response(self, attempt_id: int, *, model: str, response_id: str) -> None:
+        """The provider writes the answer under this id: a later attempt fetches it, and pays nothing again.
+
+        Raises RetryableError when the attempt no longer counts.
+        """
+        row = await self._database.run.remember_response(
+            self._database.pool, attempt_id=attempt_id, model=model, response_id=response_id
+        )
+        if row is None:
+            raise RetryableError(Category.UNAVAILABLE, "another attempt has taken this step over")
+
+    async def write_text(self, intent: Intent, attempt_id: int, text: str) -> None:
+        """A piece of the answer, into the job's events; nothing when the attempt no longer counts."""
+        await self._database.run.write_text(
+            self._database.pool,
+            job_id=intent.job_id,
+            attempt_id=attempt_id,
+            step=intent.step,
+            attempt=intent.attempt,
+            text=text,
         )
 
     async def adopt(self, key: str, result: dict[str, Any]) -> None:
@@ -184,18 +257,44 @@ def _refuse(row: Any, intent: Intent) -> None:
             raise NotLive(JobState(row["job_state"]))
         case "cancel_requested":
             raise CancelRequested
+        case "retries_exhausted":
+            raise RetriesExhausted
         case "fenced":
             raise RetryableError(Category.UNAVAILABLE, "this worker was given up", nothing_happened=True)
-        case "access_denied":
-            raise PermanentError(Category.ACCESS_DENIED, f"the user has no grant for {intent.grant}")
-        case "deadline_exceeded":
-            raise PermanentError(Category.DEADLINE_EXCEEDED, "the job's deadline has passed")
-        case "budget_exceeded":
-            raise PermanentError(Category.BUDGET_EXCEEDED, "the next call does not fit the job's budget")
+        case "go":
+            _refuse_begun(row, intent)
+        case _:
+            raise _forbidden(row, intent)
+
+
+def _refuse_begun(row: Any, intent: Intent) -> None:
     if row["effect_state"] is None:
         raise KeyConflict(recorded=row["recorded_fingerprint"] or "unknown", given=intent.fingerprint)
     if row["effect_state"] == EffectState.ABANDONED:
         raise PermanentError(Category.OUTCOME_UNKNOWN, "this step was given up before it completed")
+
+
+def _forbidden(row: Any, intent: Intent) -> PermanentError:
+    messages = {
+        "access_denied": f"the user has no grant for {intent.grant}",
+        "deadline_exceeded": "the job's deadline has passed",
+        "budget_exceeded": _too_dear(row, intent),
+        "tenant_budget_exceeded": "the next call does not fit what the tenant may spend this month",
+    }
+    verdict = row["verdict"]
+    return PermanentError(Category(verdict.removeprefix("tenant_")), messages[verdict])
+
+
+def _too_dear(row: Any, intent: Intent) -> str:
+    limits = [
+        f"{used} of {limit} {unit} are spent or held back, the next call may take {wanted}"
+        for used, limit, wanted, unit in (
+            (row["tokens_used"], row["budget_tokens"], intent.reserve.tokens, "tokens"),
+            (row["usd_used"], row["budget_usd"], intent.reserve.usd, "USD"),
+        )
+        if limit is not None and used + wanted > limit
+    ]
+    return "the next call does not fit the job's budget: " + "; ".join(limits)
 
 
 def _begun(row: Any, intent: Intent) -> Begun:
@@ -215,4 +314,14 @@ def _begun(row: Any, intent: Intent) -> Begun:
         receipt=row["result"],
         done=tuple(DoneStep.model_validate(step) for step in row["done"] or ()),
         remaining_seconds=max(row["remaining"].total_seconds(), 0.0),
+        tried=Tried(counted=row["counted"], rate_limited=row["rate_limited"], malformed=row["malformed"]),
+        failures=tuple(FailedAttempt.model_validate(failure) for failure in row["failures"] or ()),
+        response=_response(row),
+        trace_id=row["trace_id"],
     )
+
+
+def _response(row: Any) -> PendingResponse | None:
+    if row["response_id"] is None:
+        return None
+    return PendingResponse(id=row["response_id"], model=row["response_model"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentjobs.domain.job import Budget, Principal
 from agentjobs.domain.states import JobState
@@ -29,6 +30,7 @@ class Submission(BaseModel):
     deadline_seconds: int
     key: str | None
     fingerprint: str
+    trace_id: str = Field(default_factory=lambda: secrets.token_hex(16))
 
 
 class Standing(Record):
@@ -143,6 +145,7 @@ def _parameters(submission: Submission) -> dict[str, Any]:
                 "deadline_seconds",
                 "key",
                 "fingerprint",
+                "trace_id",
             }
         ),
         "tenant": submission.principal.tenant,
@@ -150,4 +153,5 @@ def _parameters(submission: Submission) -> dict[str, Any]:
         "input": {"text": submission.text},
         "budget_tokens": submission.budget.tokens,
         "budget_usd": submission.budget.usd,
+        "budget_steps": submission.budget.steps,
     }

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
+from agentjobs.ledger.admission import Admission
+from agentjobs.ledger.budgets import Budgets
 from agentjobs.ledger.database import Database, connect
 from agentjobs.ledger.dead_letters import DeadLetters
 from agentjobs.ledger.effects import Effects
@@ -11,6 +13,7 @@ from agentjobs.ledger.jobs import Jobs
 from agentjobs.ledger.outbox import Outbox
 from agentjobs.ledger.outcomes import Outcomes
 from agentjobs.ledger.tickets import Tickets
+from agentjobs.ledger.waits import Waits
 from agentjobs.ledger.workers import Workers
 
 
@@ -27,6 +30,9 @@ class Ledger:
     identity: Identity
     tickets: Tickets
     workers: Workers
+    budgets: Budgets
+    admission: Admission
+    waits: Waits
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -41,6 +47,9 @@ class Ledger:
             identity=Identity(database),
             tickets=Tickets(database),
             workers=Workers(database),
+            budgets=Budgets(database),
+            admission=Admission(database),
+            waits=Waits(database),
         )
 
     @classmethod

@@ -39,6 +39,7 @@ class OutboxRow(Record):
     priority: int
     state: JobState
     generation: int
+    budget_steps: int | None
     cancelling: bool
     """Somebody asked to cancel the job, and was told that it will be."""
 

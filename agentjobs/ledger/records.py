@@ -36,6 +36,7 @@ class JobRecord(Record):
     result: dict[str, Any] | None
     budget_tokens: int | None
     budget_usd: Decimal | None
+    budget_steps: int | None
     tokens_in: int
     tokens_out: int
     usd: Decimal
@@ -47,6 +48,7 @@ class JobRecord(Record):
     started_at: datetime | None
     updated_at: datetime
     finalized_at: datetime | None
+    trace_id: str
 
     @property
     def usage(self) -> Usage:
@@ -57,6 +59,7 @@ class JobRecord(Record):
 class AttemptRecord(Record):
     """One try of one step."""
 
+    id: int
     step: str
     run_id: str
     attempt: int
@@ -70,6 +73,9 @@ class AttemptRecord(Record):
     tokens_in: int
     tokens_out: int
     usd: Decimal
+    tokens_reserved: int
+    usd_reserved: Decimal
+    trace_id: str
     started_at: datetime
     finished_at: datetime | None
 

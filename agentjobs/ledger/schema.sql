@@ -2,6 +2,28 @@
 -- Why it is so, migrations/0001_ledger.sql says. Written by `python -m tests.ledger.documented_schema`;
 -- tests/ledger/test_schema.py fails when it differs from what the migrations make.
 
+CREATE FUNCTION public.calls_in_flight(to_model text, of_attempt bigint DEFAULT NULL::bigint) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM attempts
+             WHERE model = to_model AND outcome = 'running' AND admitted_at IS NOT NULL
+               AND (of_attempt IS NULL OR id = of_attempt));
+END
+$$;
+
+CREATE FUNCTION public.job_events_ring() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_try_advisory_lock(24939, 0) THEN
+        PERFORM pg_advisory_unlock(24939, 0);
+    ELSIF pg_try_advisory_xact_lock(24939, 1) THEN
+        PERFORM pg_notify('agentjobs_events', '');
+    END IF;
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION public.jobs_keep_previous_state() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -45,9 +67,16 @@ CREATE TABLE public.attempts (
     usd_reserved numeric(18,9) DEFAULT 0 NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
     finished_at timestamp with time zone,
+    budget_month date,
+    admitted_at timestamp with time zone,
+    admitted_tokens bigint,
+    reported_at timestamp with time zone,
+    CONSTRAINT attempts_admitted_to_a_model CHECK (((admitted_at IS NULL) OR (model IS NOT NULL))),
+    CONSTRAINT attempts_admitted_with_tokens CHECK (((admitted_at IS NULL) = (admitted_tokens IS NULL))),
     CONSTRAINT attempts_failure_has_category CHECK (((category IS NOT NULL) = (outcome = 'failed'::text))),
     CONSTRAINT attempts_finished_exactly_when_over CHECK (((finished_at IS NOT NULL) = (outcome <> 'running'::text))),
-    CONSTRAINT attempts_outcome_known CHECK ((outcome = ANY (ARRAY['running'::text, 'succeeded'::text, 'failed'::text, 'crashed'::text])))
+    CONSTRAINT attempts_outcome_known CHECK ((outcome = ANY (ARRAY['running'::text, 'succeeded'::text, 'failed'::text, 'crashed'::text, 'abandoned'::text]))),
+    CONSTRAINT attempts_reported_was_admitted CHECK (((reported_at IS NULL) OR (admitted_at IS NOT NULL)))
 );
 
 ALTER TABLE public.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -66,7 +95,8 @@ CREATE TABLE public.audit_log (
     actor text NOT NULL,
     action text NOT NULL,
     target text NOT NULL,
-    note text
+    note text,
+    details jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 ALTER TABLE public.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -121,10 +151,13 @@ CREATE TABLE public.effects (
     begun_at timestamp with time zone DEFAULT now() NOT NULL,
     sent_at timestamp with time zone DEFAULT now() NOT NULL,
     completed_at timestamp with time zone,
+    response_id text,
+    response_model text,
     CONSTRAINT effects_class_known CHECK ((effect_class = ANY (ARRAY['read_only'::text, 'transactional'::text, 'idempotent'::text, 'reconcilable'::text, 'unsafe'::text]))),
     CONSTRAINT effects_generation_positive CHECK ((generation > 0)),
     CONSTRAINT effects_kind_known CHECK ((kind = ANY (ARRAY['model'::text, 'tool'::text, 'undo'::text]))),
     CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))) AND ((result IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))))),
+    CONSTRAINT effects_response_has_model CHECK (((response_id IS NULL) = (response_model IS NULL))),
     CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
 );
 
@@ -152,7 +185,8 @@ CREATE TABLE public.job_events (
     seq integer NOT NULL,
     type text NOT NULL,
     data jsonb DEFAULT '{}'::jsonb NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT job_events_data_is_object CHECK ((jsonb_typeof(data) = 'object'::text))
 );
 
 CREATE TABLE public.jobs (
@@ -188,6 +222,12 @@ CREATE TABLE public.jobs (
     started_at timestamp with time zone,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     finalized_at timestamp with time zone,
+    budget_steps integer,
+    trace_id text DEFAULT replace((gen_random_uuid())::text, '-'::text, ''::text) NOT NULL,
+    wait_shown_until timestamp with time zone,
+    wait_shown_at timestamp with time zone,
+    waits_shown integer DEFAULT 0 NOT NULL,
+    CONSTRAINT jobs_budget_steps_positive CHECK ((budget_steps > 0)),
     CONSTRAINT jobs_dead_has_failure CHECK (((state <> 'dead'::text) OR (failure IS NOT NULL))),
     CONSTRAINT jobs_deadline_positive CHECK ((deadline_seconds > 0)),
     CONSTRAINT jobs_finalized_exactly_when_final CHECK (((finalized_at IS NOT NULL) = (state = ANY (ARRAY['succeeded'::text, 'cancelled'::text, 'discarded'::text])))),
@@ -197,9 +237,35 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text, 'discarded'::text]))),
     CONSTRAINT jobs_succeeded_has_result CHECK (((state <> 'succeeded'::text) OR (result IS NOT NULL))),
     CONSTRAINT jobs_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
+    CONSTRAINT jobs_trace_id_form CHECK ((trace_id ~ '^[0-9a-f]{32}$'::text)),
     CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR ((previous_state IS NOT NULL) AND (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text)))))),
     CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric))
 );
+
+CREATE TABLE public.model_admission (
+    model text NOT NULL,
+    requests_until timestamp with time zone DEFAULT now() NOT NULL,
+    tokens_until timestamp with time zone DEFAULT now() NOT NULL,
+    tokens_per_minute bigint,
+    next_place_at timestamp with time zone DEFAULT now() NOT NULL,
+    call_seconds double precision DEFAULT 2 NOT NULL,
+    parked_until timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    last_failure text,
+    openings integer DEFAULT 0 NOT NULL,
+    open_until timestamp with time zone,
+    closed_at timestamp with time zone DEFAULT now() NOT NULL,
+    probe_attempt_id bigint,
+    probe_until timestamp with time zone,
+    CONSTRAINT model_admission_call_seconds_not_negative CHECK ((call_seconds >= (0)::double precision)),
+    CONSTRAINT model_admission_failures_not_negative CHECK ((failures >= 0)),
+    CONSTRAINT model_admission_model_length CHECK (((length(model) >= 1) AND (length(model) <= 200))),
+    CONSTRAINT model_admission_open_has_failures CHECK (((open_until IS NULL) OR ((failures > 0) AND (last_failure IS NOT NULL)))),
+    CONSTRAINT model_admission_open_has_openings CHECK (((open_until IS NOT NULL) = (openings > 0))),
+    CONSTRAINT model_admission_probe_has_lease CHECK (((probe_attempt_id IS NULL) = (probe_until IS NULL))),
+    CONSTRAINT model_admission_probe_only_when_open CHECK (((probe_until IS NULL) OR (open_until IS NOT NULL)))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE public.outbox (
     id bigint NOT NULL,
@@ -229,11 +295,28 @@ CREATE TABLE public.schema_migrations (
     applied_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.tenant_months (
+    tenant text NOT NULL,
+    month date NOT NULL,
+    tokens bigint DEFAULT 0 NOT NULL,
+    usd numeric(18,9) DEFAULT 0 NOT NULL,
+    tokens_reserved bigint DEFAULT 0 NOT NULL,
+    usd_reserved numeric(18,9) DEFAULT 0 NOT NULL,
+    CONSTRAINT tenant_months_month_is_first_day CHECK ((EXTRACT(day FROM month) = (1)::numeric)),
+    CONSTRAINT tenant_months_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
+    CONSTRAINT tenant_months_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric))
+)
+WITH (fillfactor='50');
+
 CREATE TABLE public.tenants (
     id text NOT NULL,
     running_cap integer DEFAULT 200 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    monthly_tokens bigint,
+    monthly_usd numeric(12,6),
     CONSTRAINT tenants_id_is_safe CHECK ((id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
+    CONSTRAINT tenants_monthly_tokens_positive CHECK ((monthly_tokens > 0)),
+    CONSTRAINT tenants_monthly_usd_positive CHECK ((monthly_usd > (0)::numeric)),
     CONSTRAINT tenants_running_cap_positive CHECK ((running_cap > 0))
 );
 
@@ -313,11 +396,17 @@ ALTER TABLE ONLY public.job_events
 ALTER TABLE ONLY public.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.model_admission
+    ADD CONSTRAINT model_admission_pkey PRIMARY KEY (model);
+
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.tenant_months
+    ADD CONSTRAINT tenant_months_pkey PRIMARY KEY (tenant, month);
 
 ALTER TABLE ONLY public.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
@@ -338,6 +427,8 @@ CREATE INDEX api_keys_by_tenant ON public.api_keys USING btree (tenant, created_
 
 CREATE INDEX attempts_by_worker ON public.attempts USING btree (worker, job_id);
 
+CREATE INDEX attempts_in_flight ON public.attempts USING btree (model) WHERE ((outcome = 'running'::text) AND (admitted_at IS NOT NULL));
+
 CREATE INDEX attempts_of_job ON public.attempts USING btree (job_id, id);
 
 CREATE INDEX attempts_running ON public.attempts USING btree (effect_key) WHERE (outcome = 'running'::text);
@@ -352,6 +443,8 @@ CREATE INDEX jobs_dispatched_and_live ON public.jobs USING btree (tenant) WHERE 
 
 CREATE INDEX jobs_newest_first ON public.jobs USING btree (tenant, created_at DESC, id DESC);
 
+CREATE INDEX jobs_waiting ON public.jobs USING btree (next_attempt_at) WHERE (state = 'retry_wait'::text);
+
 CREATE INDEX outbox_commands ON public.outbox USING btree (id) WHERE (topic <> 'start_job'::text);
 
 CREATE INDEX outbox_starts ON public.outbox USING btree (tenant, priority, id) WHERE (topic = 'start_job'::text);
@@ -361,6 +454,8 @@ CREATE INDEX tickets_of_tenant ON public.tickets USING btree (tenant, id);
 CREATE INDEX tickets_search ON public.tickets USING gin (search);
 
 CREATE INDEX workers_present ON public.workers USING btree (number) WHERE ((stopped_at IS NULL) AND (taken_over_at IS NULL));
+
+CREATE TRIGGER job_events_ring AFTER INSERT ON public.job_events FOR EACH ROW EXECUTE FUNCTION public.job_events_ring();
 
 CREATE TRIGGER jobs_keep_previous_state BEFORE UPDATE OF state ON public.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION public.jobs_keep_previous_state();
 
@@ -390,6 +485,9 @@ ALTER TABLE ONLY public.jobs
 
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.tenant_months
+    ADD CONSTRAINT tenant_months_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.tickets
     ADD CONSTRAINT tickets_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);

@@ -10,6 +10,9 @@ from agentjobs.ledger.records import Record
 LOCK_CLASS = 0x616A
 """The first half of our advisory locks; the second is the worker's number."""
 
+CANCELLED_CHANNEL = "agentjobs_cancelled"
+"""Where workers hear the id of a job that somebody cancels."""
+
 SERVER_START_GRACE_SECONDS = 3.0
 
 

@@ -17,6 +17,7 @@ from agentjobs.outbox.delivery import Delivery
 from agentjobs.outbox.reconciler import Reconciler
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
 from agentjobs.outbox.takeover import Takeover
+from agentjobs.outbox.wait_notices import WaitNotices
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.settings import Settings
 from agentjobs.temporal import connect, register_search_attributes
@@ -40,6 +41,7 @@ async def serve(settings: Settings) -> None:
             tasks.create_task(relay.run())
             tasks.create_task(_listen(settings.dsn, relay))
             tasks.create_task(Takeover(ledger, client).run())
+            tasks.create_task(WaitNotices(ledger, client).run())
             tasks.create_task(Reconciler(ledger, client, settings.task_queue).run())
     finally:
         await ledger.close()

@@ -86,7 +86,7 @@ class Delivery:
                     agent=row.agent,
                     policy_version=version,
                     deadline_at=row.deadline_at,
-                    max_steps=self._agents.version(row.agent, version).max_steps,
+                    max_steps=self._max_steps(row, version),
                     generation=row.generation,
                     order=order,
                     progress=progress or Progress(),
@@ -103,6 +103,10 @@ class Delivery:
             )
         except WorkflowAlreadyStartedError:
             return  # started before, and over already: that is what was wanted
+
+    def _max_steps(self, row: OutboxRow, version: str) -> int:
+        of_agent = self._agents.version(row.agent, version).max_steps
+        return of_agent if row.budget_steps is None else min(of_agent, row.budget_steps)
 
     async def _cancel(self, row: OutboxRow) -> None:
         try:
@@ -163,6 +167,7 @@ class Delivery:
             action="redrive" if row.topic is Topic.REDRIVE_JOB else "discard",
             generation=row.payload["generation"],
             policy_version=version,
+            max_steps=self._max_steps(row, version),
             again=bool(row.payload.get("again", False)),
         )
 

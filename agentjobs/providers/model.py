@@ -122,6 +122,10 @@ class Listener(Protocol):
 class ModelProvider(Protocol):
     """Answers model calls. One instance serves a worker; it is closed at the end."""
 
+    @property
+    def metered(self) -> bool:
+        """Whether calls are limited or paid for somewhere: then they are admitted, and their outcome is shared."""
+
     def most_usd(self, tokens: int) -> Decimal:
         """The most that a call of this many tokens, in and out, can cost. Zero where no price is known."""
 

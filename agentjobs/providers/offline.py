@@ -56,6 +56,11 @@ class OfflineProvider:
     def __init__(self) -> None:
         self._languages = LanguageDetector()
 
+    @property
+    def metered(self) -> bool:
+        """Rules have no limit."""
+        return False
+
     def most_usd(self, tokens: int) -> Decimal:  # noqa: ARG002
         """Rules cost nothing."""
         return Decimal(0)

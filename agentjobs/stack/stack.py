@@ -15,7 +15,7 @@ from agentjobs.stack.postgres import EmbeddedPostgres
 from agentjobs.stack.programs import agentjobs_programs
 from agentjobs.stack.supervisor import Supervisor
 from agentjobs.stack.temporal_server import temporal_server
-from agentjobs.temporal import SEARCH_ATTRIBUTES
+from agentjobs.temporal import SEARCH_ATTRIBUTES, kind_of
 
 # Brings the database (a DSN) to this version and returns keys that are valid in it. It is given the keys kept in
 # the home, or None at the first start of a home.
@@ -106,7 +106,7 @@ class Stack:
             self._options.temporal_port,
             self._options.ui_port,
             for_servers(os.environ),
-            tuple(key.name for key in SEARCH_ATTRIBUTES),
+            {key.name: kind_of(key) for key in SEARCH_ATTRIBUTES},
         )
 
     def _children_changed(self) -> None:

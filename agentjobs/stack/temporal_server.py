@@ -40,7 +40,7 @@ def temporal_server(
     port: int,
     ui_port: int,
     environment: Mapping[str, str],
-    search_attributes: tuple[str, ...],
+    search_attributes: dict[str, str],
 ) -> ChildSpec:
     """The server on these two ports; its internal services take free ports on 127.0.0.1 by themselves."""
     binary = Path(sys.executable).with_name("temporal")
@@ -56,14 +56,14 @@ def temporal_server(
     )
 
 
-def _everything_registered(ui_port: int, search_attributes: tuple[str, ...]) -> Probe:
+def _everything_registered(ui_port: int, search_attributes: dict[str, str]) -> Probe:
     # One cheap question through the UI's proxy to gRPC. The port opens about half a second before the namespace
     # and its search attributes are there, and a workflow started in between fails.
     url = f"http://{LOOPBACK}:{ui_port}/api/v1/namespaces/default/search-attributes"
     return http_answer(url, containing=tuple(f'"{name}"' for name in search_attributes))
 
 
-def _arguments(database: Path, port: int, ui_port: int, search_attributes: tuple[str, ...]) -> list[str]:
+def _arguments(database: Path, port: int, ui_port: int, search_attributes: dict[str, str]) -> list[str]:
     return [
         *("server", "start-dev", "--log-level", "error"),
         *("--ip", LOOPBACK, "--port", str(port), "--ui-port", str(ui_port)),
@@ -72,7 +72,7 @@ def _arguments(database: Path, port: int, ui_port: int, search_attributes: tuple
         *("--disable-config-file", "--disable-config-env"),
         *_repeated("--dynamic-config-value", DYNAMIC_CONFIG),
         *_repeated("--sqlite-pragma", SQLITE_PRAGMAS),
-        *_repeated("--search-attribute", dict.fromkeys(search_attributes, "Keyword")),
+        *_repeated("--search-attribute", search_attributes),
     ]
 
 

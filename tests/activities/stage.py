@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import pytest
 from pydantic import BaseModel
-from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -61,7 +60,6 @@ class Attempt:
     """Which try of its activity this is, and what surrounds it."""
 
     number: int = 1
-    maximum: int = 8
     failpoints: Failpoints = field(default_factory=Failpoints)
     start_to_close: timedelta = timedelta(seconds=60)
     heartbeat: timedelta | None = None
@@ -74,7 +72,6 @@ class Attempt:
             activity_id=step,
             activity_type="in_a_test",
             attempt=self.number,
-            retry_policy=RetryPolicy(maximum_attempts=self.maximum),
             start_to_close_timeout=self.start_to_close,
             heartbeat_timeout=self.heartbeat,
         )

@@ -104,7 +104,7 @@ async def test_a_cancellation_passes_through_and_leaves_a_doubt(stage: Stage) ->
         await stage.carry_out(job.id, cut_off, environment=environment)
 
     assert (await stage.scene.effect(job.id)).state is EffectState.BEGUN
-    assert await stage.scene.outcomes(job.id) == [("running", None)]
+    assert await stage.scene.outcomes(job.id) == [("abandoned", None)]
 
 
 async def test_a_long_call_heartbeats(stage: Stage) -> None:

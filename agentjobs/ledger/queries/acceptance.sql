@@ -9,10 +9,11 @@ WITH wanted_key AS (
     RETURNING job_id
 ), accepted AS (
     INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority,
-                      budget_tokens, budget_usd, deadline_seconds, deadline_at, event_seq)
+                      budget_tokens, budget_usd, budget_steps, deadline_seconds, deadline_at, trace_id, event_seq)
     SELECT :id::text, :tenant::text, :user::text, :agent::text, :policy_version::text, :origin::text,
            :input::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
-           :deadline_seconds::integer, now() + make_interval(secs => :deadline_seconds::integer), 1
+           :budget_steps::integer, :deadline_seconds::integer,
+           now() + make_interval(secs => :deadline_seconds::integer), :trace_id::text, 1
      WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
     RETURNING *
 ), event AS (
@@ -57,5 +58,6 @@ WITH before AS (
     RETURNING id
 )
 SELECT coalesce(asked.state, before.state) AS state,
-       (SELECT pg_notify('agentjobs_outbox', '') FROM queued)
+       (SELECT pg_notify('agentjobs_outbox', '') FROM queued),
+       (SELECT pg_notify('agentjobs_cancelled', :id) FROM queued)
   FROM before LEFT JOIN asked ON true;

@@ -20,6 +20,20 @@ WITH letter AS (
 )
 SELECT text FROM letter;
 
+-- name: spent_on_letter
+-- What the job's attempts have cost, and hold back, by step and model: in the order in which the steps were first tried.
+-- What costs nothing is left out. The model is NULL where none is known to have been asked.
+SELECT attempts.step, attempts.model, count(*)::integer AS attempts,
+       sum(attempts.tokens_in)::bigint AS tokens_in, sum(attempts.tokens_out)::bigint AS tokens_out,
+       sum(attempts.usd) AS usd, sum(attempts.tokens_reserved)::bigint AS tokens_reserved,
+       sum(attempts.usd_reserved) AS usd_reserved
+  FROM dead_letters JOIN attempts ON attempts.job_id = dead_letters.id
+ WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant
+ GROUP BY attempts.step, attempts.model
+HAVING sum(attempts.tokens_in + attempts.tokens_out + attempts.tokens_reserved) > 0
+    OR sum(attempts.usd + attempts.usd_reserved) > 0
+ ORDER BY min(attempts.id);
+
 -- name: request_resolution^
 -- A person's word, once: only an open letter takes one, so of fifty parallel clicks one is heard. The relay
 -- carries it to the workflow. Comes back empty for a letter that does not exist.
@@ -39,12 +53,12 @@ WITH locked AS MATERIALIZED ( -- the job first, as everywhere
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT job.id, job.event_seq, :action::text || '_requested',
-           jsonb_build_object('generation', asked.generation)
+           :payload::jsonb || jsonb_build_object('generation', asked.generation)
       FROM job CROSS JOIN asked
 ), audited AS (
-    INSERT INTO audit_log (tenant, actor, action, target, note)
+    INSERT INTO audit_log (tenant, actor, action, target, note, details)
     SELECT tenant, :actor, CASE WHEN (:payload::jsonb ->> 'again')::boolean THEN 'redrive_again' ELSE :action::text END,
-           id, :note
+           id, :note, :payload::jsonb
       FROM asked
 ), queued AS (
     INSERT INTO outbox (topic, job_id, tenant, payload)

@@ -1,11 +1,19 @@
 -- name: begin_effect^
 -- The intent, durable before the call: locks the job, decides whether the step may begin, records effect and
--- attempt (a refused one too), closes attempts that never reported back, holds the budget back, and moves the job to running.
--- Everything the caller needs for the call comes back in the same row.
+-- attempt (a refused one too), closes attempts that never reported back, holds the job's and the tenant's budget back, and
+-- moves the job to running. Everything the caller needs for the call comes back in the same row.
 WITH before AS (
     SELECT * FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
 ), recorded AS (
     SELECT state, fingerprint, result FROM effects WHERE key = :key
+), tried AS (
+    -- Of this run only: a person's redrive starts to count anew. What still stands as running never reported back.
+    SELECT count(*) FILTER (WHERE outcome IN ('crashed', 'running')
+                               OR (outcome = 'failed' AND category NOT IN ('rate_limited', 'bad_output')))::integer
+               AS counted,
+           count(*) FILTER (WHERE category = 'rate_limited')::integer AS rate_limited,
+           count(*) FILTER (WHERE category = 'bad_output')::integer AS malformed
+      FROM attempts WHERE job_id = :job_id AND effect_key = :key AND run_id = :run_id::text
 ), verdict AS (
     SELECT CASE
         WHEN state NOT IN ('pending', 'running', 'retry_wait', 'waiting_approval')
@@ -13,6 +21,7 @@ WITH before AS (
         WHEN EXISTS (SELECT FROM workers WHERE id = :worker::text AND lost_at IS NOT NULL) THEN 'fenced'
         WHEN cancel_requested_at IS NOT NULL AND :kind::text <> 'undo' THEN 'cancel_requested'
         WHEN EXISTS (SELECT FROM recorded WHERE recorded.state IN ('completed', 'undone')) THEN 'go'
+        WHEN (SELECT counted FROM tried) >= :attempt_limit::integer THEN 'retries_exhausted'
         WHEN :grant::text IS NOT NULL AND NOT EXISTS (
              SELECT FROM grants g
               WHERE g.tenant = before.tenant AND g."user" = before."user" AND g.action = :grant::text)
@@ -34,25 +43,49 @@ WITH before AS (
            sent_at = CASE WHEN effects.state = 'begun' THEN effects.sent_at ELSE now() END,
            state = CASE WHEN effects.state = 'released' THEN 'begun' ELSE effects.state END
      WHERE effects.fingerprint = excluded.fingerprint
-    RETURNING key, state, in_doubt, result, sent_at, generation
+    RETURNING key, state, in_doubt, result, sent_at, generation, response_id, response_model
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM effect WHERE attempts.effect_key = effect.key AND attempts.outcome = 'running'
+), limits AS (
+    SELECT tenants.* FROM before JOIN tenants ON tenants.id = before.tenant
+     WHERE :kind::text = 'model' AND (monthly_tokens IS NOT NULL OR monthly_usd IS NOT NULL)
+), month AS (
+    -- One row that all calls of the tenant wait for: so only for tenants with a budget, and only for calls that cost.
+    INSERT INTO tenant_months AS months (tenant, month, tokens_reserved, usd_reserved)
+    SELECT limits.id, date_trunc('month', now() AT TIME ZONE 'UTC')::date, :reserve_tokens::bigint,
+           :reserve_usd::numeric
+      FROM effect CROSS JOIN limits
+     WHERE effect.state = 'begun' AND coalesce(:reserve_tokens::bigint <= monthly_tokens, true)
+       AND coalesce(:reserve_usd::numeric <= monthly_usd, true)
+    ON CONFLICT (tenant, month) DO UPDATE
+       SET tokens_reserved = months.tokens_reserved + excluded.tokens_reserved,
+           usd_reserved = months.usd_reserved + excluded.usd_reserved
+     WHERE coalesce(months.tokens + months.tokens_reserved + excluded.tokens_reserved
+                    <= (SELECT monthly_tokens FROM limits), true)
+       AND coalesce(months.usd + months.usd_reserved + excluded.usd_reserved
+                    <= (SELECT monthly_usd FROM limits), true)
+    RETURNING month
+), over AS (
+    -- (Its effect stays begun, without an attempt. It is a model call, and of those none is ever in doubt.)
+    SELECT true FROM effect CROSS JOIN limits WHERE effect.state = 'begun' AND NOT EXISTS (SELECT FROM month)
 ), started AS (
-    INSERT INTO attempts (job_id, step, effect_key, run_id, attempt, worker, tokens_reserved, usd_reserved)
+    INSERT INTO attempts (job_id, step, effect_key, run_id, attempt, worker, tokens_reserved, usd_reserved, budget_month)
     SELECT :job_id::text, :step::text, key, :run_id::text, :attempt::integer, :worker::text,
-           :reserve_tokens::bigint, :reserve_usd::numeric
-      FROM effect WHERE state = 'begun'
+           :reserve_tokens::bigint, :reserve_usd::numeric, (SELECT month FROM month)
+      FROM effect WHERE state = 'begun' AND NOT EXISTS (SELECT FROM over)
     RETURNING id
 ), refused AS (
     INSERT INTO attempts (job_id, step, effect_key, run_id, attempt, worker, outcome, category, message, finished_at)
     SELECT :job_id::text, :step::text, :key::text, :run_id::text, :attempt::integer, :worker::text, 'failed',
-           CASE verdict WHEN 'go' THEN 'key_conflict' ELSE verdict END,
-           'refused before it began' || CASE WHEN verdict = 'access_denied' THEN ': no grant for ' || :grant::text ELSE '' END,
+           CASE WHEN EXISTS (SELECT FROM over) THEN 'budget_exceeded' WHEN verdict = 'go' THEN 'key_conflict'
+                ELSE verdict END,
+           'refused before it began'
+               || CASE WHEN verdict = 'access_denied' THEN ': no grant for ' || :grant::text ELSE '' END,
            now()
       FROM verdict
      WHERE verdict IN ('access_denied', 'deadline_exceeded', 'budget_exceeded')
-        OR (verdict = 'go' AND NOT EXISTS (SELECT FROM effect))
+        OR (verdict = 'go' AND (NOT EXISTS (SELECT FROM effect) OR EXISTS (SELECT FROM over)))
 ), job AS (
     UPDATE jobs
        SET state = CASE WHEN before.state = 'dead' THEN 'dead' ELSE 'running' END,
@@ -63,26 +96,36 @@ WITH before AS (
                + CASE WHEN EXISTS (SELECT FROM started) THEN :reserve_tokens::bigint ELSE 0 END,
            usd_reserved = jobs.usd_reserved
                + CASE WHEN EXISTS (SELECT FROM started) THEN :reserve_usd::numeric ELSE 0 END,
-           event_seq = jobs.event_seq + CASE WHEN before.state IN ('pending', 'retry_wait') THEN 1 ELSE 0 END
+           event_seq = jobs.event_seq + (before.state IN ('pending', 'retry_wait') OR :attempt::integer > 1)::integer
       FROM before, effect
-     WHERE jobs.id = before.id
+     WHERE jobs.id = before.id AND NOT EXISTS (SELECT FROM over)
     RETURNING jobs.id, jobs.event_seq, before.state AS previous
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT id, event_seq, CASE previous WHEN 'pending' THEN 'started' ELSE 'attempt_started' END,
-           jsonb_build_object('step', :step::text, 'attempt', :attempt::integer)
-      FROM job WHERE previous IN ('pending', 'retry_wait')
+           jsonb_build_object('step', :step::text, 'attempt', :attempt::integer,
+                              'attempt_id', (SELECT id FROM started))
+      FROM job WHERE previous IN ('pending', 'retry_wait') OR :attempt::integer > 1
 )
-SELECT verdict.verdict, before.state AS job_state, before.tenant, before."user", before.agent,
+SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE verdict.verdict END AS verdict,
+       before.state AS job_state, before.tenant, before."user", before.agent,
        before.policy_version, before.input, before.deadline_at, (before.deadline_at - now()) AS remaining,
        effect.state AS effect_state, effect.in_doubt, effect.result,
-       (now() - effect.sent_at) AS since_sent, effect.generation,
+       (now() - effect.sent_at) AS since_sent, effect.generation, effect.response_id, effect.response_model,
+       before.budget_tokens, before.budget_usd, before.tokens_in + before.tokens_out + before.tokens_reserved AS tokens_used,
+       before.usd + before.usd_reserved AS usd_used, before.trace_id,
+       tried.counted, tried.rate_limited, tried.malformed,
+       CASE WHEN :kind::text = 'model' THEN (
+           SELECT jsonb_agg(jsonb_build_object('model', model, 'category', category, 'message', message) ORDER BY id)
+             FROM (SELECT id, model, category, message FROM attempts
+                    WHERE job_id = :job_id AND effect_key = :key AND run_id = :run_id::text AND outcome = 'failed'
+                    ORDER BY id DESC LIMIT 10) AS latest) END AS failures,
        recorded.fingerprint AS recorded_fingerprint, started.id AS attempt_id,
        CASE WHEN :with_done::boolean THEN (
            SELECT coalesce(jsonb_agg(jsonb_build_object('step', e.step, 'kind', e.kind, 'name', e.name,
                                                         'result', e.result) ORDER BY e.begun_at, e.key), '[]')
              FROM effects e WHERE e.job_id = :job_id AND e.state = 'completed') END AS done
-  FROM before CROSS JOIN verdict
+  FROM before CROSS JOIN verdict CROSS JOIN tried
   LEFT JOIN effect ON true LEFT JOIN started ON true LEFT JOIN recorded ON true;
 
 -- name: send_again!
@@ -118,13 +161,14 @@ WITH locked AS MATERIALIZED (
     UPDATE effects SET state = 'undone'
      WHERE key = :undone_key::text AND state = 'completed' AND EXISTS (SELECT FROM completed)
 ), held AS MATERIALIZED (
-    SELECT attempts.id, attempts.job_id, attempts.tokens_reserved, attempts.usd_reserved
+    SELECT attempts.id, attempts.job_id, attempts.tokens_reserved, attempts.usd_reserved, attempts.budget_month
       FROM locked JOIN attempts ON attempts.job_id = locked.id
      WHERE attempts.id = :attempt_id AND (SELECT count(*) FROM completed) >= 0 -- after the effect
        FOR UPDATE OF attempts
 ), settled AS (
     UPDATE attempts
-       SET outcome = 'succeeded', finished_at = now(), model = :model::text, tokens_reserved = 0,
+       SET outcome = 'succeeded', finished_at = now(), model = coalesce(:model::text, attempts.model),
+           tokens_reserved = 0,
            usd_reserved = 0, tokens_in = :tokens_in::bigint, tokens_out = :tokens_out::bigint,
            usd = :usd::numeric
       FROM held WHERE attempts.id = held.id
@@ -136,7 +180,16 @@ WITH locked AS MATERIALIZED (
            event_seq = jobs.event_seq + CASE WHEN jobs.finalized_at IS NULL
                THEN (SELECT count(*)::integer FROM completed) ELSE 0 END
       FROM held WHERE jobs.id = held.job_id
-    RETURNING jobs.id, jobs.event_seq, jobs.finalized_at
+    RETURNING jobs.id, jobs.tenant, jobs.event_seq, jobs.finalized_at
+), month AS (
+    UPDATE tenant_months AS months
+       SET tokens = months.tokens + :tokens_in::bigint + :tokens_out::bigint, usd = months.usd + :usd::numeric,
+           tokens_reserved = months.tokens_reserved
+               - CASE WHEN held.budget_month IS NULL THEN 0 ELSE held.tokens_reserved END,
+           usd_reserved = months.usd_reserved - CASE WHEN held.budget_month IS NULL THEN 0 ELSE held.usd_reserved END
+      FROM held CROSS JOIN job
+     WHERE months.tenant = job.tenant AND :costs::boolean
+       AND months.month = coalesce(held.budget_month, date_trunc('month', now() AT TIME ZONE 'UTC')::date)
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT job.id, job.event_seq, 'step_completed',
@@ -167,8 +220,9 @@ SELECT *, (now() - sent_at) AS since_sent FROM effects WHERE key = :key;
 SELECT *, (now() - sent_at) AS since_sent FROM effects WHERE job_id = :job_id ORDER BY begun_at, key;
 
 -- name: fail_attempt^
--- A failed try. `release` says that the call certainly had no effect and no cost; otherwise the effect stays
--- in doubt and its reservation stays held. `wait_seconds` is NULL when no attempt follows.
+-- A failed try. `release` says that the call certainly had no effect; `settle`, that its cost is known (nothing, or what is
+-- given): otherwise the effect stays in doubt, and its reservation stays held. `wait_seconds` is NULL when no attempt
+-- follows.
 WITH locked AS MATERIALIZED (
     SELECT id FROM jobs WHERE id = (SELECT job_id FROM attempts WHERE id = :attempt_id) FOR NO KEY UPDATE
 ), effect AS MATERIALIZED (
@@ -179,10 +233,16 @@ WITH locked AS MATERIALIZED (
     UPDATE attempts
        SET outcome = 'failed', category = :category::text, message = :message::text,
            wait_seconds = :wait_seconds::double precision, finished_at = now(),
-           next_attempt_at = now() + make_interval(secs => :wait_seconds::double precision)
-      FROM effect
-     WHERE attempts.id = :attempt_id AND attempts.effect_key = effect.key AND outcome = 'running'
-    RETURNING id, job_id, effect_key, step, attempt, next_attempt_at, tokens_reserved, usd_reserved
+           next_attempt_at = now() + make_interval(secs => :wait_seconds::double precision),
+           tokens_in = :tokens_in::bigint, tokens_out = :tokens_out::bigint, usd = :usd::numeric,
+           tokens_reserved = CASE WHEN :settle::boolean THEN 0 ELSE attempts.tokens_reserved END,
+           usd_reserved = CASE WHEN :settle::boolean THEN 0 ELSE attempts.usd_reserved END
+      FROM effect JOIN attempts AS held ON held.id = :attempt_id
+     WHERE attempts.id = :attempt_id AND attempts.effect_key = effect.key AND attempts.outcome = 'running'
+    RETURNING attempts.id, attempts.job_id, attempts.effect_key, attempts.step, attempts.attempt,
+              attempts.next_attempt_at, attempts.budget_month,
+              CASE WHEN :settle::boolean THEN held.tokens_reserved ELSE 0 END AS tokens_released,
+              CASE WHEN :settle::boolean THEN held.usd_reserved ELSE 0 END AS usd_released
 ), released AS (
     -- What this attempt certainly did not do, an earlier one may have done all the same.
     UPDATE effects SET state = 'released', in_doubt = false
@@ -196,16 +256,55 @@ WITH locked AS MATERIALIZED (
            next_attempt_at = CASE WHEN jobs.state = 'running' THEN failed.next_attempt_at
                                   ELSE jobs.next_attempt_at END,
            failure = CASE WHEN jobs.state = 'dead' THEN jobs.failure ELSE :failure::jsonb END,
-           tokens_reserved = jobs.tokens_reserved
-               - CASE WHEN :release::boolean THEN failed.tokens_reserved ELSE 0 END,
-           usd_reserved = jobs.usd_reserved - CASE WHEN :release::boolean THEN failed.usd_reserved ELSE 0 END,
+           tokens_in = jobs.tokens_in + :tokens_in::bigint, tokens_out = jobs.tokens_out + :tokens_out::bigint,
+           usd = jobs.usd + :usd::numeric, tokens_reserved = jobs.tokens_reserved - failed.tokens_released,
+           usd_reserved = jobs.usd_reserved - failed.usd_released,
            updated_at = now(), event_seq = jobs.event_seq + (failed.next_attempt_at IS NOT NULL)::integer
       FROM failed WHERE jobs.id = failed.job_id
-    RETURNING jobs.id, jobs.event_seq
+    RETURNING jobs.id, jobs.tenant, jobs.event_seq
+), month AS (
+    UPDATE tenant_months AS months
+       SET tokens = months.tokens + :tokens_in::bigint + :tokens_out::bigint, usd = months.usd + :usd::numeric,
+           tokens_reserved = months.tokens_reserved
+               - CASE WHEN failed.budget_month IS NULL THEN 0 ELSE failed.tokens_released END,
+           usd_reserved = months.usd_reserved
+               - CASE WHEN failed.budget_month IS NULL THEN 0 ELSE failed.usd_released END
+      FROM failed CROSS JOIN job
+     WHERE months.tenant = job.tenant AND :settle::boolean
+       AND months.month = coalesce(failed.budget_month, date_trunc('month', now() AT TIME ZONE 'UTC')::date)
 )
 INSERT INTO job_events (job_id, seq, type, data)
 SELECT job.id, job.event_seq, 'retry_scheduled',
-       jsonb_build_object('step', failed.step, 'attempt', failed.attempt, 'category', :category::text,
-                          'next_attempt_at', failed.next_attempt_at)
+       jsonb_build_object('step', failed.step, 'attempt', failed.attempt, 'attempt_id', failed.id,
+                          'category', :category::text, 'next_attempt_at', failed.next_attempt_at)
   FROM job CROSS JOIN failed WHERE failed.next_attempt_at IS NOT NULL
 RETURNING seq;
+
+-- name: abandon_attempt!
+-- Cut off on purpose: by a cancel, or by its worker's stop. What it did, if anything, stays in doubt.
+UPDATE attempts SET outcome = 'abandoned', finished_at = now() WHERE id = :attempt_id AND outcome = 'running';
+
+-- name: remember_response^
+-- Where the provider writes this step's answer: durable before anybody waits for it. Only for an attempt that still counts.
+WITH locked AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = (SELECT job_id FROM attempts WHERE id = :attempt_id) FOR NO KEY UPDATE
+)
+UPDATE effects SET response_id = :response_id, response_model = :model
+  FROM locked JOIN attempts ON attempts.id = :attempt_id
+ WHERE effects.job_id = locked.id AND effects.key = attempts.effect_key AND effects.state = 'begun'
+   AND attempts.outcome = 'running'
+RETURNING effects.key;
+
+-- name: write_text!
+-- A piece of an answer as it is written, under its attempt: a reader drops the text of an attempt that failed.
+WITH job AS (
+    UPDATE jobs SET event_seq = event_seq + 1
+     WHERE id = :job_id AND finalized_at IS NULL
+       AND EXISTS (SELECT FROM attempts WHERE id = :attempt_id AND outcome = 'running')
+    RETURNING id, event_seq
+)
+INSERT INTO job_events (job_id, seq, type, data)
+SELECT id, event_seq, 'text',
+       jsonb_build_object('step', :step::text, 'attempt', :attempt::integer, 'attempt_id', :attempt_id::bigint,
+                          'text', :text::text)
+  FROM job;

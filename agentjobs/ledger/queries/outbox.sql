@@ -26,7 +26,7 @@ WITH RECURSIVE waiting (tenant) AS (
             ORDER BY priority, id LIMIT least(greatest(room.free, 0), :batch::integer)) next
 )
 SELECT outbox.id, outbox.job_id, outbox.tenant, outbox.attempts, jobs.agent, jobs.policy_version,
-       jobs.deadline_at, jobs.priority, jobs.state, jobs.generation,
+       jobs.deadline_at, jobs.priority, jobs.state, jobs.generation, jobs.budget_steps,
        jobs.cancel_requested_at IS NOT NULL AS cancelling
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
  WHERE outbox.id IN (SELECT id FROM ranked ORDER BY turn, id LIMIT :batch::integer)
@@ -42,6 +42,7 @@ UPDATE jobs SET dispatched_at = coalesce(dispatched_at, now()) FROM gone WHERE j
 -- name: claim_commands
 SELECT outbox.id, outbox.topic, outbox.job_id, outbox.tenant, outbox.payload, outbox.attempts,
        jobs.agent, jobs.policy_version, jobs.deadline_at, jobs.priority, jobs.state, jobs.generation,
+       jobs.budget_steps,
        jobs.cancel_requested_at IS NOT NULL AS cancelling
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
  WHERE topic <> 'start_job' AND available_at <= now()

@@ -78,7 +78,7 @@ WITH found AS MATERIALIZED (
      WHERE jobs.id = found.id AND found.state = ANY (:from_states::text[])
     RETURNING jobs.*
 ), cut_off AS (
-    UPDATE attempts SET outcome = 'crashed', finished_at = now()
+    UPDATE attempts SET outcome = 'abandoned', finished_at = now()
       FROM finished WHERE attempts.job_id = finished.id AND attempts.outcome = 'running'
 ), closed AS (
     UPDATE dead_letters
@@ -98,6 +98,7 @@ WITH found AS MATERIALIZED (
 ), resumed AS (
     UPDATE jobs
        SET state = 'running', failure = NULL, policy_version = :policy_version, updated_at = now(),
+           wait_shown_until = NULL, wait_shown_at = NULL, waits_shown = 0,
            deadline_at = now() + make_interval(secs => deadline_seconds), event_seq = event_seq + 1
       FROM found
      WHERE jobs.id = found.id AND found.state = 'dead' AND found.generation = :generation
@@ -113,7 +114,9 @@ WITH found AS MATERIALIZED (
       FROM resumed WHERE dead_letters.id = resumed.id
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
-    SELECT id, event_seq, 'redriven', jsonb_build_object('generation', generation) FROM resumed
+    SELECT id, event_seq, 'redriven',
+           jsonb_build_object('generation', generation, 'policy_version', policy_version)
+      FROM resumed
 )
 SELECT coalesce(resumed.state, found.state) AS state,
        coalesce(resumed.deadline_at, found.deadline_at) AS deadline_at

@@ -19,9 +19,9 @@ SELECT * FROM jobs
  LIMIT :limit;
 
 -- name: attempts_of_job
-SELECT step, run_id, attempt, worker, outcome, category, message, wait_seconds, next_attempt_at, model,
-       tokens_in, tokens_out, usd, started_at, finished_at
-  FROM attempts WHERE job_id = :job_id ORDER BY id;
+SELECT attempts.*, jobs.trace_id
+  FROM attempts JOIN jobs ON jobs.id = attempts.job_id
+ WHERE attempts.job_id = :job_id ORDER BY attempts.id;
 
 -- name: events_of_job
 SELECT seq, type, data, at FROM job_events WHERE job_id = :job_id AND seq > :after ORDER BY seq LIMIT :limit;

@@ -52,8 +52,30 @@ UNION
   ORDER BY jobs.updated_at DESC LIMIT 500);
 
 -- name: mark_taken_over!
+-- What it had in hand crashed, and those jobs wait for another worker: due at once. (Most have been begun again by one
+-- already, and are left alone.)
 WITH taken AS (
     UPDATE workers SET taken_over_at = now() WHERE id = :id AND taken_over_at IS NULL RETURNING id
+), locked AS MATERIALIZED (
+    SELECT jobs.id FROM jobs
+     WHERE id IN (SELECT job_id FROM attempts JOIN taken ON attempts.worker = taken.id WHERE outcome = 'running')
+     ORDER BY id FOR NO KEY UPDATE
+), crashed AS (
+    UPDATE attempts SET outcome = 'crashed', finished_at = now()
+      FROM locked CROSS JOIN taken
+     WHERE attempts.job_id = locked.id AND attempts.worker = taken.id AND attempts.outcome = 'running'
+    RETURNING attempts.id, attempts.job_id, attempts.step, attempts.attempt
+), waiting AS (
+    UPDATE jobs
+       SET state = 'retry_wait', next_attempt_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1,
+           failure = jsonb_build_object('category', 'timeout', 'reason', 'timeout', 'step', crashed.step,
+                                        'message', 'its worker died or was cut off: the next attempt is due at once')
+      FROM crashed
+     WHERE jobs.id = crashed.job_id AND jobs.state = 'running' AND jobs.step = crashed.step
+    RETURNING jobs.id, jobs.event_seq, jobs.next_attempt_at, crashed.step, crashed.attempt, crashed.id AS attempt_id
 )
-UPDATE attempts SET outcome = 'crashed', finished_at = now()
-  FROM taken WHERE attempts.worker = taken.id AND attempts.outcome = 'running';
+INSERT INTO job_events (job_id, seq, type, data)
+SELECT id, event_seq, 'retry_scheduled',
+       jsonb_build_object('step', step, 'attempt', attempt, 'attempt_id', attempt_id, 'category', 'timeout',
+                          'next_attempt_at', next_attempt_at)
+  FROM waiting;
