@@ -120,7 +120,9 @@ class DeadLetterRecord(Record):
     agent: str
     policy_version: str
     worker: str
+    worker_build: str | None
     origin: str
+    submitted_by: str | None
     review_id: str
     attempts: int
     effects_done: list[dict[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from agentjobs import __version__
 from agentjobs.ledger.database import Connection, Database
 from agentjobs.ledger.records import Record
 
@@ -27,15 +28,18 @@ class LostWorker(Record):
 class Workers:
     """Presence, loss and takeover of workers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, build: str = __version__) -> None:
         self._database = database
+        self._build = build
 
     async def register(self, connection: Connection, identity: str) -> str:
         """Take the lock of a new number in this session, then say so. Returns the id of this epoch."""
         number: int = await self._database.run.next_worker_number(connection)
         await self._database.run.hold_worker_lock(connection, lock_class=LOCK_CLASS, number=number)
         worker_id = f"{identity}#{number}"
-        await self._database.run.register_worker(connection, id=worker_id, number=number, identity=identity)
+        await self._database.run.register_worker(
+            connection, id=worker_id, number=number, identity=identity, build=self._build
+        )
         return worker_id
 
     async def hold_again(self, connection: Connection, worker_id: str) -> bool:

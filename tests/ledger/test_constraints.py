@@ -18,6 +18,7 @@ _JOB = (
     'INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority, deadline_seconds, '
     "deadline_at) VALUES "
 )
+_DEATH = "INSERT INTO deaths (job_id, generation, tenant, agent, policy_version, category, reason, worker) VALUES "
 _KEY = 'INSERT INTO api_keys (id, tenant, "user", roles, key_hash) VALUES '
 _LETTER = (
     "INSERT INTO dead_letters (id, tenant, generation, category, reason, message, agent, policy_version, worker, "
@@ -89,6 +90,16 @@ VIOLATIONS = {
     "dead_letters_generation_positive": "UPDATE dead_letters SET generation = 0",
     "dead_letters_state_known": "UPDATE dead_letters SET state = 'lost'",
     "dead_letters_resolved_exactly_when_closed": "UPDATE dead_letters SET state = 'redriven'",
+    "deaths_pkey": _DEATH + "('dead', 1, 'acme', 'a', '1', 'c', 'r', 'w')",
+    "deaths_job_fkey": _DEATH + "('nothing', 1, 'acme', 'a', '1', 'c', 'r', 'w')",
+    "deaths_generation_positive": "UPDATE deaths SET generation = 0",
+    "deaths_resolution_known": "UPDATE deaths SET resolution = 'forgotten', resolved_at = now()",
+    "deaths_resolved_exactly_when_decided": "UPDATE deaths SET resolved_at = now()",
+    "deaths_outcome_known": "UPDATE deaths SET resolution = 'redriven', resolved_at = now(), outcome = 'odd', "
+    "outcome_at = now()",
+    "deaths_outcome_has_time": "UPDATE deaths SET resolution = 'redriven', resolved_at = now(), "
+    "outcome = 'recovered'",
+    "deaths_outcome_of_a_redrive": "UPDATE deaths SET outcome = 'recovered', outcome_at = now()",
     "job_events_pkey": "INSERT INTO job_events (job_id, seq, type) VALUES ('job', 1, 'accepted')",
     "job_events_job_fkey": "INSERT INTO job_events (job_id, seq, type) VALUES ('nothing', 1, 'accepted')",
     "audit_log_pkey": "INSERT INTO audit_log (id, tenant, actor, action, target) OVERRIDING SYSTEM VALUE "
@@ -117,6 +128,7 @@ SEED = (
     "UPDATE effects SET state = 'completed', result = '{}', completed_at = now() WHERE key = 'done'",
     f"{_ATTEMPT} VALUES ('job', 's', 'done', 'r', 1, 'w', 'running', NULL, NULL)",
     f"{_LETTER} ('dead', 'acme', 1, 'c', 'r', 'm', 'a', '1', 'w', 'o', 'i', 0, '[]', '[]')",
+    f"{_DEATH} ('dead', 1, 'acme', 'a', '1', 'c', 'r', 'w')",
     "INSERT INTO job_events (job_id, seq, type) VALUES ('job', 1, 'accepted')",
     "INSERT INTO audit_log (tenant, actor, action, target) VALUES ('acme', 'ann', 'cancel', 'job')",
     f"{_TICKET} ('acme', 'op', 'job', 's', 'b', 'c', 'u', 'l')",

@@ -114,11 +114,11 @@ async def test_of_two_attempts_that_complete_the_first_receipt_holds(scene: Scen
 async def test_of_attempts_that_begin_at_the_same_moment_one_is_without_a_doubt(scene: Scene) -> None:
     job = await scene.accept()
 
-    begun = await asyncio.gather(*(scene.begin(job.id, attempt=number) for number in range(10)))
+    begun = await asyncio.gather(*(scene.begin(job.id, attempt=number) for number in range(8)))
 
-    assert sorted(one.in_doubt for one in begun) == [False] + [True] * 9
-    assert len({one.attempt_id for one in begun}) == 10
-    assert (await scene.effect(job.id)).begun_count == 10
+    assert sorted(one.in_doubt for one in begun) == [False] + [True] * 7
+    assert len({one.attempt_id for one in begun}) == 8
+    assert (await scene.effect(job.id)).begun_count == 8
 
 
 async def test_a_later_model_call_gets_the_earlier_steps_in_their_order(scene: Scene) -> None:

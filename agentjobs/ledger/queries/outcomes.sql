@@ -29,18 +29,31 @@ WITH found AS MATERIALIZED (
       FROM effects WHERE job_id = :job_id AND effect_class <> 'read_only'
 ), letter AS (
     INSERT INTO dead_letters (id, tenant, generation, category, reason, message, step, agent, policy_version,
-                              worker, origin, review_id, attempts, effects_done, effects_in_doubt)
+                              worker, worker_build, origin, submitted_by, review_id, attempts, effects_done,
+                              effects_in_doubt)
     SELECT died.id, died.tenant, died.generation, died.failure ->> 'category', died.failure ->> 'reason',
            died.failure ->> 'message', died.failure ->> 'step', died.agent, died.policy_version,
-           :worker, died.origin, gen_random_uuid()::text, tried.attempts, outside.done, outside.in_doubt
+           :worker, (SELECT build FROM workers WHERE id = :worker), died.origin, died."user",
+           gen_random_uuid()::text, tried.attempts, outside.done, outside.in_doubt
       FROM died CROSS JOIN tried CROSS JOIN outside
     ON CONFLICT (id) DO UPDATE
        SET generation = excluded.generation, state = 'open', category = excluded.category,
            reason = excluded.reason, message = excluded.message, step = excluded.step,
            policy_version = excluded.policy_version, worker = excluded.worker,
-           review_id = excluded.review_id, attempts = excluded.attempts,
+           worker_build = excluded.worker_build, review_id = excluded.review_id, attempts = excluded.attempts,
            effects_done = excluded.effects_done, effects_in_doubt = excluded.effects_in_doubt,
            died_at = now(), alerted_at = NULL, resolved_at = NULL, resolved_by = NULL, note = NULL
+), death AS (
+    INSERT INTO deaths (job_id, generation, tenant, agent, policy_version, category, reason, step, worker,
+                        worker_build)
+    SELECT id, generation, tenant, agent, policy_version, failure ->> 'category', failure ->> 'reason',
+           failure ->> 'step', :worker, (SELECT build FROM workers WHERE workers.id = :worker)
+      FROM died
+), again AS (
+    UPDATE deaths SET outcome = 'died_again', outcome_at = now()
+      FROM died
+     WHERE deaths.job_id = died.id AND deaths.generation = died.generation - 1 AND deaths.resolution = 'redriven'
+       AND deaths.outcome IS NULL
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT id, event_seq, 'died', jsonb_build_object('reason', failure ->> 'reason', 'generation', generation)
@@ -85,6 +98,18 @@ WITH found AS MATERIALIZED (
        SET state = 'discarded', resolved_at = now(), resolved_by = coalesce(resolved_by, 'temporal')
       FROM finished
      WHERE dead_letters.id = finished.id AND finished.state = 'discarded'
+    RETURNING dead_letters.id, dead_letters.resolved_by, dead_letters.note
+), death AS (
+    -- Of a discarded job its latest death is decided now; of any other one the redrive has led to this end.
+    UPDATE deaths
+       SET resolution = coalesce(deaths.resolution, CASE finished.state WHEN 'discarded' THEN 'discarded' END),
+           resolved_at = coalesce(deaths.resolved_at, CASE finished.state WHEN 'discarded' THEN now() END),
+           resolved_by = coalesce(deaths.resolved_by, (SELECT resolved_by FROM closed)),
+           note = coalesce(deaths.note, (SELECT note FROM closed)),
+           outcome = CASE finished.state WHEN 'succeeded' THEN 'recovered' WHEN 'cancelled' THEN 'cancelled' END,
+           outcome_at = CASE WHEN finished.state IN ('succeeded', 'cancelled') THEN now() END
+      FROM finished
+     WHERE deaths.job_id = finished.id AND deaths.generation = finished.generation AND deaths.outcome IS NULL
 ), event AS (
     INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, state FROM finished
 )
@@ -112,6 +137,13 @@ WITH found AS MATERIALIZED (
     UPDATE dead_letters SET state = 'redriven', resolved_at = now(),
            resolved_by = coalesce(resolved_by, 'temporal')
       FROM resumed WHERE dead_letters.id = resumed.id
+    RETURNING dead_letters.resolved_by, dead_letters.note
+), death AS (
+    UPDATE deaths
+       SET resolution = 'redriven', resolved_at = now(), resolved_by = (SELECT resolved_by FROM letter),
+           note = (SELECT note FROM letter)
+      FROM resumed
+     WHERE deaths.job_id = resumed.id AND deaths.generation = resumed.generation AND deaths.resolution IS NULL
 ), event AS (
     INSERT INTO job_events (job_id, seq, type, data)
     SELECT id, event_seq, 'redriven',

@@ -6,7 +6,7 @@ SELECT nextval('worker_numbers')::integer;
 SELECT pg_try_advisory_lock(:lock_class::integer, :number::integer);
 
 -- name: register_worker!
-INSERT INTO workers (id, number, identity) VALUES (:id, :number, :identity);
+INSERT INTO workers (id, number, identity, build) VALUES (:id, :number, :identity, :build);
 
 -- name: is_lost$
 SELECT lost_at IS NOT NULL FROM workers WHERE id = :id;
