@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypedDict
 
 from activities.executor import Reply
+from activities.failures import as_known
 from activities.listening import AttemptListener
 from agentjobs.agents.spec import AgentSpec
+from agentjobs.domain import admission
 from agentjobs.domain.admission import Limits, choose
 from agentjobs.domain.budget import Reservation
 from agentjobs.domain.failures import Category, JobError, RetryableError
@@ -18,6 +21,10 @@ from agentjobs.providers.model import Brief, Listener, ModelProvider
 from agentjobs.providers.models import Models
 
 Question = Callable[[ModelProvider, Brief, Listener], Awaitable[Reply]]
+
+
+_USELESS = frozenset({Category.BAD_OUTPUT, Category.CONTENT_REFUSED})
+"""Of these the answer was there, and is not fetched again (fail_attempt)."""
 
 
 class Told(TypedDict):
@@ -51,6 +58,8 @@ class Asking:
         self._intent = intent
         self._question = question
         self._model = self._candidates[0]
+        self._parked: dict[str, datetime] = {}
+        self._listener: AttemptListener | None = None
 
     async def call(self, begun: Begun, brief: Brief) -> Reply:
         """Ask the model whose turn it is. Raises JobError."""
@@ -59,6 +68,7 @@ class Asking:
         self._model = await self._chosen(begun)
         provider = self._access.models.get(self._model)
         listener = AttemptListener(self._access.ledger.effects, self._intent, begun.attempt_id, self._model)
+        self._listener = listener
         brief = brief.model_copy(update=self._known_of(begun))
         if not provider.metered:
             reply = await self._question(provider, brief, listener)
@@ -68,17 +78,22 @@ class Asking:
         return reply
 
     def elsewhere(self, begun: Begun, error: JobError) -> bool:
-        """Whether the attempt after this failure asks another model."""
-        failed = (*_failed(begun), (self._model, error.category))
-        return choose(self._candidates, failed, parked={}) != self._model
+        """Whether the attempt after this failure asks another model that is in no trouble."""
+        if error.category not in _USELESS and self._is_written_in_background(begun):
+            return False  # the next attempt fetches that answer
+        return admission.elsewhere(self._model, error, self._candidates, _failed(begun), self._parked)
+
+    def _is_written_in_background(self, begun: Begun) -> bool:
+        heard = self._listener is not None and self._listener.heard_of_response
+        return heard or (begun.response is not None and begun.response.model == self._model)
 
     async def _chosen(self, begun: Begun) -> str:
         if begun.response is not None and begun.response.model in self._candidates:
             return begun.response.model  # it writes, or has written, the answer already
         if len(self._candidates) == 1:
             return self._candidates[0]
-        parked = await self._access.ledger.admission.parked(self._candidates)
-        return choose(self._candidates, _failed(begun), parked)
+        self._parked = await self._access.ledger.admission.parked(self._candidates)
+        return choose(self._candidates, _failed(begun), self._parked)
 
     def _known_of(self, begun: Begun) -> dict[str, str | None]:
         response = begun.response
@@ -90,16 +105,30 @@ class Asking:
         }
 
     async def _metered(self, provider: ModelProvider, attempt_id: int, brief: Brief, listener: Listener) -> Reply:
-        admission = self._access.ledger.admission
-        tokens = self._intent.reserve.tokens
-        await admission.admit(self._model, attempt_id, tokens=tokens, limits=self._access.limits)
+        tokens = (
+            0 if brief.response_id else self._intent.reserve.tokens
+        )  # what is only fetched was admitted before
+        await self._access.ledger.admission.admit(
+            self._model, attempt_id, tokens=tokens, limits=self._access.limits
+        )
         try:
             reply = await self._question(provider, brief, listener)
         except JobError as error:
-            await admission.report(self._model, attempt_id, error.category, **_told_by(error))
+            await self._report(attempt_id, error.category, **_told_by(error))
             raise
-        await admission.report(self._model, attempt_id, tokens=reply.usage.tokens)
+        await self._report(attempt_id, None, retry_after_seconds=None, tokens=reply.usage.tokens)
         return reply
+
+    async def _report(
+        self, attempt_id: int, category: Category | None, *, retry_after_seconds: float | None, tokens: int | None
+    ) -> None:
+        try:
+            await self._access.ledger.admission.report(
+                self._model, attempt_id, category, retry_after_seconds=retry_after_seconds, tokens=tokens
+            )
+        except Exception as error:
+            # The reply, or the failure, is what counts. A call that is not reported leaves the meters less exact.
+            as_known(error)
 
 
 def _told_by(error: JobError) -> Told:

@@ -26,6 +26,7 @@ class AttemptListener:
         self._intent = intent
         self._attempt_id = attempt_id
         self._model = model
+        self.heard_of_response = False
         self._pieces: list[str] = []
         self._length = 0
         self._shown = 0
@@ -40,6 +41,7 @@ class AttemptListener:
 
     async def accepted(self, response_id: str) -> None:
         """Durable before anybody waits for the answer."""
+        self.heard_of_response = True
         await self._effects.remember_response(self._attempt_id, model=self._model, response_id=response_id)
 
     async def flush(self) -> None:

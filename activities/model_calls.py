@@ -71,7 +71,7 @@ class ModelCalls:
         async def question(provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
             reply = await provider.next_step(brief, listener)
             # Before it is stored: a reply that cannot be carried out must not be kept and met again.
-            self._check(reply.decision, spec, reply.usage)
+            self._check(reply.decision, spec, {tool.name for tool in brief.tools}, reply.usage)
             return Reply(StoredDecision(decision=reply.decision), reply.usage, reply.model)
 
         receipt = await self._asked(keys.model_step(step.step), step, question)
@@ -120,7 +120,7 @@ class ModelCalls:
         return Brief(
             instructions=spec.instructions,
             text=begun.job.text,
-            tools=tuple(self._description(name) for name in spec.tools),
+            tools=tuple(self._description(name) for name in _offered(spec, begun)),
             plan=_plan_of(begun.done),
             done=_tool_results(begun.done),
             max_output_tokens=spec.max_output_tokens,
@@ -133,12 +133,14 @@ class ModelCalls:
             name=name, description=tool.description, parameters=tool.arguments.model_json_schema()
         )
 
-    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, paid: Usage) -> None:
+    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, offered: set[str], paid: Usage) -> None:
         if isinstance(decision, NothingMore):
             return
         if decision.tool not in spec.tools:
             message = "the model asked for a tool that this agent has not"
             raise PermanentError(Category.UNKNOWN_TOOL, message, paid=paid)
+        if decision.tool not in offered:
+            raise MalformedReply(f"{decision.tool} was called already, and is needed only once", paid=paid)
         try:
             checked(decision.arguments, limit_bytes=ARGUMENTS_LIMIT_BYTES)
             parsed(self._tools.get(decision.tool), decision.arguments, Category.BAD_OUTPUT)
@@ -155,6 +157,11 @@ class ModelCalls:
             fingerprint=keys.fingerprint_of_call(decision.tool, decision.arguments),
             undoable=isinstance(self._tools.get(decision.tool), UndoableTool),
         )
+
+
+def _offered(spec: AgentSpec, begun: Begun) -> list[str]:
+    called = {step.name for step in begun.done if step.kind is EffectKind.TOOL}
+    return [name for name in spec.tools if name not in spec.once or name not in called]
 
 
 def _plan_of(done: tuple[DoneStep, ...]) -> Plan | None:

@@ -18,6 +18,10 @@ _SHARED: tuple[Processor, ...] = (
 )
 
 
+# At a lower level these tell whole addresses and, at DEBUG, the bodies of requests: what users wrote.
+_TOO_TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic", "pydantic_ai")
+
+
 def configure_logging(level: str) -> None:
     """Set this process's logging up, once, at its start. Raises ValueError for an unknown level."""
     structlog.configure(
@@ -31,7 +35,8 @@ def configure_logging(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request, with its whole address
+    for name in _TOO_TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _formatter() -> logging.Formatter:

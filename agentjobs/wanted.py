@@ -22,7 +22,7 @@ class Wanted:
     def no_longer(self, job_id: str) -> None:
         """Somebody asked to cancel this job."""
         now = asyncio.get_running_loop().time()
-        for call in self._calls.get(job_id, ()):
+        for call in self._calls.pop(job_id, ()):  # taken out: a timeout that has been brought forward takes no other
             call.reschedule(now)
 
     @asynccontextmanager
@@ -48,6 +48,7 @@ class Wanted:
             raise
 
     def _forget(self, job_id: str, call: asyncio.Timeout) -> None:
-        self._calls[job_id].discard(call)
-        if not self._calls[job_id]:
-            del self._calls[job_id]
+        calls = self._calls.get(job_id, set())
+        calls.discard(call)
+        if not calls:
+            self._calls.pop(job_id, None)

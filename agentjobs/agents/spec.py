@@ -16,6 +16,11 @@ class AgentSpec(Frozen):
     policy_version: Annotated[str, Field(pattern=r"^[0-9A-Za-z._-]{1,32}$")]
     instructions: str
     tools: tuple[str, ...]
+    once: tuple[str, ...] = ()
+    """Tools that a job needs one call of: after it they are not offered any more. (A model that is offered a tool
+    may well call it again.)
+    """
+
     max_steps: Annotated[int, Field(ge=1, le=100)]
     default_budget: Budget
     call_reservation: Reservation
@@ -51,6 +56,10 @@ class AgentRegistry:
     def names(self) -> list[str]:
         """The agents that take jobs."""
         return sorted(self._current)
+
+    def models(self) -> set[tuple[str, ...]]:
+        """The models that the agents name, each agent's in its order; () where the installation's are asked."""
+        return {spec.models for spec in self._versions.values()}
 
     def current(self, name: str) -> AgentSpec:
         """The version that new jobs get. Raises UnknownAgent."""

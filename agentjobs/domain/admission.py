@@ -2,8 +2,9 @@
 
 What holds for all workers at one moment, the ledger decides (queries/admission.sql): here is what it goes by.
 
-Rates are metered by the generic cell rate algorithm in its virtual scheduling form (ITU-T I.371, annex A): a time up to
-which all that was admitted fills the steady rate, and a call conforms when that time is at most a burst ahead.
+Rates are metered by the generic cell rate algorithm in its virtual scheduling form (ITU-T I.371): what is kept is
+the time up to which all that was admitted fills the steady rate, and a call conforms when that is at most a burst
+ahead.
 """
 
 import math
@@ -14,13 +15,13 @@ from typing import Annotated, Final, assert_never
 
 from pydantic import Field
 
-from agentjobs.domain.failures import Category, RetryableError
+from agentjobs.domain.failures import Category, JobError, RetryableError
 from agentjobs.domain.job import Frozen
 from agentjobs.domain.waits import ASKED_WAIT_LIMIT_SECONDS, SHORTEST_WAIT_SECONDS
 
 BURST_SECONDS: Final = 3.0
-"""How far ahead of the steady rate calls may be: jobs come in batches, and should not wait for each other while the
-minute is empty. Short, since what it allows at once is taken from the steady rate (5 percent).
+"""How far ahead of the steady rate calls may be: jobs come in batches, and should not wait for each other while
+there is room. Short, since what it allows at once is taken from the steady rate (5 percent).
 """
 
 MINUTE_SECONDS: Final = 60.0 + BURST_SECONDS
@@ -48,8 +49,8 @@ CALL_TIME_WEIGHT: Final = 0.2
 """Of the latest call in the running mean of how long calls take: the last dozen decide."""
 
 FALLBACK: Final = frozenset({Category.UNAVAILABLE, Category.TIMEOUT, Category.RATE_LIMITED, Category.NOT_FOUND})
-"""The model is away, busy or retired, and another one may not be. Every other failure is about what was asked, what it
-may cost or who asks: no other model is the answer to it.
+"""The model is away, busy or retired, and another one may not be. Every other failure is about what was asked, who
+asks, or what it may cost: no other model is the answer to it.
 """
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -88,7 +89,7 @@ class Hold(StrEnum):
 
 
 class HeldBack(RetryableError):
-    """The model was not asked. Come again after `retry_after_seconds`, or, when it is `parked`, ask another one."""
+    """The model was not asked. Come again after `retry_after_seconds`; or, when it is `parked`, ask another."""
 
     def __init__(self, hold: Hold, message: str, *, wait_seconds: float) -> None:
         super().__init__(
@@ -213,15 +214,38 @@ def choose(
     any order; only the categories of FALLBACK count against a model. parked: which ones nobody should ask now, and
     until when (aware).
 
-    Better prospects has, in this order: who is not known to be retired; who is free, or is so sooner; who failed less
-    often; who comes first. So with all of them tried once and none parked it is the first again. Raises ValueError
-    without a candidate.
+    Better prospects has, in this order: who is not known to be retired; who is free, or is so sooner; who failed
+    less often; who comes first. So with all of them tried once and none parked it is the first again. Raises
+    ValueError without a candidate.
     """
     if not candidates:
         raise ValueError("there is no model to choose from: name at least one")
 
     def prospects(model: str) -> tuple[bool, datetime, int]:
-        against = [category for name, category in failed if name == model and category in FALLBACK]
+        against = _against(model, failed)
         return Category.NOT_FOUND in against, parked.get(model, _NEVER), len(against)
 
     return min(candidates, key=prospects)
+
+
+def elsewhere(
+    model: str,
+    error: JobError,
+    candidates: Sequence[str],
+    failed: Sequence[tuple[str, Category]],
+    parked: Mapping[str, datetime],
+) -> bool:
+    """Whether the attempt after this failure of `model` asks another one in no trouble, and so need not wait.
+
+    failed and parked: as for `choose`, without this failure. Where all are in trouble, attempts wait: they would
+    otherwise go round in moments until none is left.
+    """
+    if isinstance(error, HeldBack) and not error.parked:
+        return False
+    known = (*failed, (model, error.category))
+    chosen = choose(candidates, known, parked)
+    return chosen != model and chosen not in parked and not _against(chosen, known)
+
+
+def _against(model: str, failed: Sequence[tuple[str, Category]]) -> list[Category]:
+    return [category for name, category in failed if name == model and category in FALLBACK]

@@ -30,9 +30,15 @@ _BY_PROVIDER_ERROR: Final = {
     "rate_limit_exceeded": Category.RATE_LIMITED,
     "rate_limited": Category.RATE_LIMITED,
     "resource_exhausted": Category.RATE_LIMITED,
+    "too_many_requests": Category.RATE_LIMITED,
     "insufficient_quota": Category.ACCESS_DENIED,  # a 429 that no wait mends: somebody has to pay
     "billing_error": Category.ACCESS_DENIED,
     "billing_hard_limit_reached": Category.ACCESS_DENIED,
+    "credit_balance_exhausted": Category.ACCESS_DENIED,
+    "exceeded_current_quota_error": Category.ACCESS_DENIED,
+    "organization_spend_limit_exceeded": Category.ACCESS_DENIED,
+    "organization_usage_limit_exceeded": Category.ACCESS_DENIED,
+    "project_spend_limit_exceeded": Category.ACCESS_DENIED,
     "authentication_error": Category.ACCESS_DENIED,
     "permission_error": Category.ACCESS_DENIED,
     "permission_denied": Category.ACCESS_DENIED,
@@ -44,6 +50,9 @@ _BY_PROVIDER_ERROR: Final = {
     "internal_server_error": Category.UNAVAILABLE,
     "api_error": Category.UNAVAILABLE,
     "unavailable": Category.UNAVAILABLE,
+    "service_unavailable": Category.UNAVAILABLE,
+    "service_unavailable_error": Category.UNAVAILABLE,
+    "server_is_overloaded": Category.UNAVAILABLE,
     "unavailable_error": Category.UNAVAILABLE,  # llama.cpp, while it loads its model
     "timeout_error": Category.TIMEOUT,
     "deadline_exceeded": Category.TIMEOUT,  # the provider's own deadline, not the job's
@@ -68,6 +77,7 @@ _BY_PROVIDER_ERROR: Final = {
 _BY_HTTP_STATUS: Final = {
     400: Category.INVALID_INPUT,
     401: Category.ACCESS_DENIED,
+    402: Category.ACCESS_DENIED,  # somebody has to pay
     403: Category.ACCESS_DENIED,
     404: Category.NOT_FOUND,
     408: Category.TIMEOUT,

@@ -2,6 +2,7 @@
 
     JobError                     a failure with a category
     +-- RetryableError           another attempt may succeed
+    |   +-- HeldBack             the model was not asked: its limits, or its provider's trouble (admission.py)
     +-- MalformedReply           a model's reply is of no use: it is asked again, a bounded number of times
     +-- PermanentError           it will not: the job goes to the dead state
         +-- KeyConflict          the step key was used with other arguments

@@ -78,7 +78,7 @@ def judge(
     but the deadline holds. chance: uniform in [0, 1), given by the caller so that this stays pure. elsewhere: the
     next attempt asks another model, so it need not wait for this one.
     """
-    given_up = _given_up(error, kind, tried)
+    given_up = _given_up(error, kind, tried, elsewhere=elsewhere)
     if given_up is not None:
         return Verdict(failure=failure(error.category, str(error), step, reason=given_up), wait_seconds=None)
     wait = SHORTEST_WAIT_SECONDS if elsewhere else _wait(error, tried, chance)
@@ -88,10 +88,10 @@ def judge(
     return Verdict(failure=failure(error.category, str(error), step), wait_seconds=wait)
 
 
-def _given_up(error: JobError, kind: EffectKind | None, tried: Tried) -> Category | None:
+def _given_up(error: JobError, kind: EffectKind | None, tried: Tried, *, elsewhere: bool) -> Category | None:
     """The reason, if no attempt follows."""
-    if isinstance(error, PermanentError):
-        return error.category
+    if isinstance(error, PermanentError) and not (elsewhere and error.category is Category.NOT_FOUND):
+        return error.category  # (a model that is not there any more is the one thing that another model mends)
     if isinstance(error, MalformedReply):
         return Category.BAD_OUTPUT if tried.malformed + 1 >= MALFORMED_LIMIT else None
     if kind is None or error.category is Category.RATE_LIMITED:

@@ -1,8 +1,8 @@
 """Admission to models: limits that all workers share, the parking after a 429, and a breaker for each model.
 
-Around a call: begin the attempt, `admit`, call, `report`, then complete or fail the attempt. A call counts as in flight
-from its admission until its attempt is over, whoever ends it: so a crashed worker's calls free their slots when the
-takeover closes its attempts.
+Around a call: begin the attempt, `admit`, call, `report`, then complete or fail the attempt. A call counts as in
+flight from its admission until its attempt is over, whoever ends it: so a crashed worker's calls free their slots
+when the takeover closes its attempts.
 """
 
 from __future__ import annotations

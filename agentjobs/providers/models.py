@@ -29,6 +29,11 @@ class Models:
             self._providers[name] = self._provider_named(name)
         return self._providers[name]
 
+    def require(self, names: tuple[str, ...]) -> None:
+        """Make these now: a name or a key that is wrong is told at the start, and not to the first job."""
+        for name in self.of(names):
+            self.get(name)
+
     def most_usd(self, names: tuple[str, ...], tokens: int) -> Decimal:
         """The most that a call of so many tokens can cost, whichever of these answers it."""
         return max(self.get(name).most_usd(tokens) for name in names)

@@ -53,6 +53,7 @@ class Desk:
         DOWN,
         RetryableError(Category.TIMEOUT, "slow"),
         BUSY,
+        PermanentError(Category.NOT_FOUND, "retired"),
     ],
     ids=lambda error: error.category,
 )
@@ -160,3 +161,49 @@ async def test_a_reply_is_booked_with_what_it_really_cost(stage: Stage) -> None:
 
     now = await stage.scene.job(job.id)
     assert (now.usage, now.tokens_reserved) == (USAGE, 0)
+
+
+async def test_where_both_models_are_in_trouble_attempts_wait(stage: Stage) -> None:
+    job = await stage.scene.accept()
+    desk = Desk(stage, RetryableError(Category.RATE_LIMITED, "busy", retry_after_seconds=600))
+    desk.second.fail_at("plan", RetryableError(Category.RATE_LIMITED, "busy", retry_after_seconds=300))
+    await failed(desk.plan(job.id))
+
+    second = await failed(desk.plan(job.id, Attempt(number=2)))
+    third = await failed(desk.plan(job.id, Attempt(number=3)))
+
+    for error in (second, third):
+        assert error.next_retry_delay is not None
+        assert error.next_retry_delay.total_seconds() >= 250
+    assert desk.second.calls == ["plan"]
+
+
+async def test_a_model_that_has_only_no_place_is_waited_for(stage: Stage) -> None:
+    one, other = await stage.scene.accept(), await stage.scene.accept()
+    desk = Desk(stage, limits=Limits(calls_at_once=1))
+    held = await stage.scene.begin_attempt(one.id)
+    await stage.scene.ledger.admission.admit("first", held, tokens=1, limits=Limits(calls_at_once=1))
+
+    error = await failed(desk.plan(other.id))
+
+    assert error.type == "rate_limited"
+    assert error.next_retry_delay is not None
+    assert error.next_retry_delay.total_seconds() > 0.1
+    assert desk.second.calls == []
+
+
+async def test_a_reply_is_kept_although_its_report_could_not_be_written(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await stage.scene.accept()
+    desk = Desk(stage)
+
+    async def broken(*_: object, **__: object) -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(type(stage.scene.ledger.admission), "report", broken)
+
+    await desk.plan(job.id)
+
+    assert desk.first.calls == ["plan"]
+    assert await stage.scene.outcomes(job.id) == [("succeeded", None)]

@@ -11,16 +11,18 @@ from pydantic import ValidationError
 from agentjobs.domain.admission import (
     FALLBACK,
     MINUTE_SECONDS,
+    HeldBack,
     Hold,
     Limits,
     News,
     Trouble,
     choose,
+    elsewhere,
     held_back,
     news,
     parking_seconds,
 )
-from agentjobs.domain.failures import Category
+from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
 
 NOON = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=1)
@@ -92,6 +94,50 @@ def test_without_a_candidate_there_is_no_choice() -> None:
         choose((), (), {})
 
 
+LIMITS = Limits(requests_per_minute=60, tokens_per_minute=1000, calls_at_once=1)
+
+
+def _held(hold: Hold) -> HeldBack:
+    trouble = Trouble(failures=5, latest=Category.TIMEOUT)
+    return held_back("m-1", hold, LIMITS, until=NOON, wait_seconds=2.5, trouble=trouble)
+
+
+FAILED_NOW = RetryableError(AWAY, "away")
+ELSEWHERE = {
+    "another one is free": (FAILED_NOW, (), {}, True),
+    "the others are parked": (FAILED_NOW, (), {"b": NOON, "c": NOON}, False),
+    "one of the others is free": (FAILED_NOW, (("b", AWAY),), {}, True),
+    "the others failed before": (FAILED_NOW, (("b", AWAY), ("c", BUSY)), {}, False),
+    "it is parked, another one is not": (_held(Hold.BROKEN), (), {}, True),
+    "all are parked": (_held(Hold.PARKED), (), {"a": NOON, "b": LATER, "c": LATER}, False),
+    "it only has no room at the moment": (_held(Hold.REQUESTS), (), {}, False),
+    "its calls at once are taken": (_held(Hold.CALLS), (), {}, False),
+    "it refused what was asked": (PermanentError(Category.CONTENT_REFUSED, "no"), (), {}, False),
+}
+
+
+@pytest.mark.parametrize(("error", "failed", "parked", "expected"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_the_next_attempt_need_not_wait_when_it_asks_a_model_without_trouble(
+    error: JobError, failed: tuple[tuple[str, Category], ...], parked: dict[str, datetime], expected: bool
+) -> None:
+    assert elsewhere("a", error, MODELS, failed, parked) == expected
+
+
+def test_with_a_single_candidate_there_is_no_elsewhere() -> None:
+    assert not elsewhere("a", FAILED_NOW, ("a",), (), {})
+
+
+def test_attempts_that_go_round_wait_from_the_second_round_on() -> None:
+    failed: list[tuple[str, Category]] = []
+    waits = []
+    for _ in range(6):
+        model = choose(MODELS, failed, {})
+        waits.append(not elsewhere(model, FAILED_NOW, MODELS, failed, {}))
+        failed.append((model, AWAY))
+
+    assert waits == [False, False, True, True, True, True]
+
+
 WORKS = {
     None,
     Category.INVALID_INPUT,
@@ -141,10 +187,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize("hold", Hold)
 def test_a_refusal_says_what_holds_the_call_back(hold: Hold) -> None:
-    limits = Limits(requests_per_minute=60, tokens_per_minute=1000, calls_at_once=1)
-    trouble = Trouble(failures=5, latest=Category.TIMEOUT)
-
-    held = held_back("m-1", hold, limits, until=NOON, wait_seconds=2.5, trouble=trouble)
+    held = _held(hold)
 
     assert str(held) == f"held back: model m-1 {MESSAGES[hold]}"
     assert (held.category, held.retry_after_seconds, held.nothing_happened) == (BUSY, 2.5, True)

@@ -166,3 +166,10 @@ def test_a_retryable_failure_waits_longer_each_time(category: Category) -> None:
     waits = [judged(error, Tried(counted=before, rate_limited=before)).wait_seconds for before in (0, 1, 2, 4)]
 
     assert waits == [0.5, 1, 2, 8]
+
+
+def test_only_a_model_that_is_gone_is_mended_by_another_one() -> None:
+    gone = judged(PermanentError(Category.NOT_FOUND, "retired"), elsewhere=True)
+    refused = judged(PermanentError(Category.CONTENT_REFUSED, "no"), elsewhere=True)
+
+    assert (gone.wait_seconds, refused.wait_seconds) == (SHORTEST_WAIT_SECONDS, None)

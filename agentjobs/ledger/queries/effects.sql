@@ -243,12 +243,19 @@ WITH locked AS MATERIALIZED (
               attempts.next_attempt_at, attempts.budget_month,
               CASE WHEN :settle::boolean THEN held.tokens_reserved ELSE 0 END AS tokens_released,
               CASE WHEN :settle::boolean THEN held.usd_reserved ELSE 0 END AS usd_released
-), released AS (
-    -- What this attempt certainly did not do, an earlier one may have done all the same.
-    UPDATE effects SET state = 'released', in_doubt = false
-      FROM failed
-     WHERE effects.key = failed.effect_key AND effects.state = 'begun' AND :release::boolean
-       AND (NOT effects.in_doubt OR effects.effect_class IN ('transactional', 'read_only'))
+), known AS (
+    -- What this attempt certainly did not do, an earlier one may have done all the same. An answer that was of no use is
+    -- not to be fetched again.
+    UPDATE effects
+       SET state = CASE WHEN released THEN 'released' ELSE effects.state END,
+           in_doubt = effects.in_doubt AND NOT released,
+           response_id = CASE WHEN useless THEN NULL ELSE response_id END,
+           response_model = CASE WHEN useless THEN NULL ELSE response_model END
+      FROM (SELECT failed.effect_key, :category::text IN ('bad_output', 'content_refused') AS useless,
+                   :release::boolean AND (NOT held.in_doubt OR held.effect_class IN ('transactional', 'read_only'))
+                   AS released
+              FROM failed JOIN effects AS held ON held.key = failed.effect_key) AS found
+     WHERE effects.key = found.effect_key AND effects.state = 'begun' AND (released OR useless)
 ), job AS (
     UPDATE jobs
        SET state = CASE WHEN failed.next_attempt_at IS NOT NULL AND jobs.state = 'running'
