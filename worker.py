@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -14,6 +15,7 @@ import structlog
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.alerts import DeskWork
 from activities.asking import Access
 from activities.executor import Executor, Present
 from activities.model_calls import ModelCalls
@@ -21,6 +23,8 @@ from activities.records import Records
 from activities.run_tool import ToolRuns
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.agents.spec import AgentRegistry
+from agentjobs.alerts.catalogue import age_policy_of, sinks_of
+from agentjobs.alerts.sink import Sink
 from agentjobs.domain.admission import Limits
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
@@ -35,6 +39,7 @@ from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.catalogue import tracker_of
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
+from workflows.desk_delivery import AlertDelivery
 
 log = structlog.get_logger()
 
@@ -63,6 +68,7 @@ def build_worker(
     models: Models,
     agents: AgentRegistry,
     tools: ToolRegistry,
+    sinks: Sequence[Sink] = (),
 ) -> Worker:
     """The worker over its collaborators. Tests build the same one with their own agents and tools."""
     failpoints = Failpoints.parse(settings.failpoints)
@@ -71,11 +77,12 @@ def build_worker(
     model_calls = ModelCalls(executor, access, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
     records = Records(ledger, failpoints, present)
+    desk_work = DeskWork(ledger, sinks, age_policy_of(settings))
     return Worker(
         client,
         task_queue=settings.task_queue,
         identity=identity,
-        workflows=[AgentJob, DeadLetterDesk],
+        workflows=[AgentJob, DeadLetterDesk, AlertDelivery],
         activities=[
             model_calls.plan,
             model_calls.call_model,
@@ -85,7 +92,10 @@ def build_worker(
             records.record_outcome,
             records.record_death,
             records.record_redrive,
-            records.raise_alert,
+            desk_work.raise_alert,
+            desk_work.raise_alerts,
+            desk_work.look_at_letters,
+            desk_work.deliver_alert,
         ],
         workflow_runner=workflow_runner(),
         max_concurrent_activities=settings.worker_activities,
@@ -111,6 +121,9 @@ def limits_of(settings: Settings) -> Limits:
 async def serve(settings: Settings) -> None:
     """Work until cancelled; then finish what is in flight, within GRACE."""
     models = Models(settings.models, partial(provider_named, background=settings.model_background))
+    agents = built_in_agents()
+    for names in agents.models():
+        models.require(names)
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
         client = await connect()
@@ -118,6 +131,7 @@ async def serve(settings: Settings) -> None:
         identity = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         async with (
             tracker_of(settings, ledger.tickets) as tracker,
+            sinks_of(settings, ledger, tracker) as sinks,
             Presence(settings.dsn, ledger.workers, identity).held() as present,
         ):
             worker = build_worker(
@@ -127,11 +141,16 @@ async def serve(settings: Settings) -> None:
                 present=present,
                 identity=identity,
                 models=models,
-                agents=built_in_agents(),
+                agents=agents,
                 tools=built_in_tools(tracker),
+                sinks=sinks,
             )
             log.info(
-                "worker_started", model=settings.model, tracker=settings.tracker, task_queue=settings.task_queue
+                "worker_started",
+                model=settings.model,
+                tracker=settings.tracker,
+                sinks=["log", *(sink.name for sink in sinks)],
+                task_queue=settings.task_queue,
             )
             await worker.run()
     finally:

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from agentjobs.domain.alerts import DeathRef
 from agentjobs.domain.decisions import Progress, WantedTool
 from agentjobs.domain.failures import Failure
 from agentjobs.domain.job import Frozen
@@ -135,13 +136,8 @@ class WaitNotice(Frozen):
     until: datetime
 
 
-class DeathNotice(Frozen):
+class DeathNotice(DeathRef):
     """The word to the desk: ids and codes only."""
-
-    job_id: str
-    generation: int
-    agent: str
-    reason: str
 
 
 class DeskStart(Frozen):
@@ -149,10 +145,54 @@ class DeskStart(Frozen):
 
     tenant: str
     notices: tuple[DeathNotice, ...] = ()
+    collected: int = 0
+    """Deaths of the last window: after many the next one is wider."""
+
+    in_batches: bool = False
+    """Whether the relay has told of deaths in batches: a desk of an older release goes on as it was until then."""
+
+    look_at: datetime | None = None
+    """When the letters are looked at next."""
 
 
-class Alert(Frozen):
+class OneDeath(Frozen):
     """Tell somebody of this death."""
 
     tenant: str
     notice: DeathNotice
+
+
+class Deaths(Frozen):
+    """Tell somebody of these deaths."""
+
+    tenant: str
+    notices: tuple[DeathNotice, ...]
+
+
+class DeskRef(Frozen):
+    """Whose desk looks."""
+
+    tenant: str
+
+
+class AlertRef(Frozen):
+    """The input of AlertDelivery: an alert, and the sinks that are to get it."""
+
+    tenant: str
+    alert_id: str
+    sinks: tuple[str, ...]
+
+
+class DeskDone(Frozen):
+    """What one piece of the desk's work leaves to do."""
+
+    deliveries: tuple[AlertRef, ...] = ()
+    look_in_seconds: float | None = None
+    """Until the letters are to be looked at; None: none is open."""
+
+
+class AlertAt(Frozen):
+    """Deliver this alert to this sink."""
+
+    alert_id: str
+    sink: str

@@ -71,7 +71,7 @@ class ModelCalls:
         async def question(provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
             reply = await provider.next_step(brief, listener)
             # Before it is stored: a reply that cannot be carried out must not be kept and met again.
-            self._check(reply.decision, spec, {tool.name for tool in brief.tools}, reply.usage)
+            self._check(reply.decision, spec, reply.usage)
             return Reply(StoredDecision(decision=reply.decision), reply.usage, reply.model)
 
         receipt = await self._asked(keys.model_step(step.step), step, question)
@@ -133,14 +133,12 @@ class ModelCalls:
             name=name, description=tool.description, parameters=tool.arguments.model_json_schema()
         )
 
-    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, offered: set[str], paid: Usage) -> None:
+    def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, paid: Usage) -> None:
         if isinstance(decision, NothingMore):
             return
         if decision.tool not in spec.tools:
             message = "the model asked for a tool that this agent has not"
             raise PermanentError(Category.UNKNOWN_TOOL, message, paid=paid)
-        if decision.tool not in offered:
-            raise MalformedReply(f"{decision.tool} was called already, and is needed only once", paid=paid)
         try:
             checked(decision.arguments, limit_bytes=ARGUMENTS_LIMIT_BYTES)
             parsed(self._tools.get(decision.tool), decision.arguments, Category.BAD_OUTPUT)

@@ -1,17 +1,14 @@
-"""What the ledger must know of a job's course: its death, its redrive, its end; and that somebody is told."""
+"""What the ledger must know of a job's course: its death, its redrive, its end."""
 
 from __future__ import annotations
 
-import structlog
 from temporalio import activity
 
 from activities.executor import Present
 from activities.failures import judged
-from activities.inputs import Alert, Death, Finished, Redrive, Resumed, StateNow
+from activities.inputs import Death, Finished, Redrive, Resumed, StateNow
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
-
-log = structlog.get_logger()
 
 
 class Records:
@@ -53,22 +50,3 @@ class Records:
                 again=redrive.again,
             )
             return Resumed(state=state, deadline_at=deadline_at)
-
-    @activity.defn
-    async def raise_alert(self, alert: Alert) -> None:
-        """Tell whoever reads the log of this worker, once a death (twice if we crash in between: better than
-        never). Ids and codes only.
-        """
-        with judged():
-            notice = alert.notice
-            if await self._ledger.dead_letters.is_alerted(notice.job_id, notice.generation):
-                return
-            log.error(
-                "job_died",
-                tenant=alert.tenant,
-                job=notice.job_id,
-                generation=notice.generation,
-                agent=notice.agent,
-                reason=notice.reason,
-            )
-            await self._ledger.dead_letters.mark_alerted(notice.job_id, notice.generation)

@@ -59,6 +59,14 @@ class Settings(BaseSettings):
     github_repository: str | None = None
     github_token: SecretStr | None = None
     github_api_url: str = "https://api.github.com"
+    alert_webhook_url: SecretStr | None = None  # some services put a secret into the path
+    alert_webhook_secrets: SecretStr | None = None
+    alert_webhook_private: bool = False
+    alert_incidents: bool = False
+    alert_links_url: str | None = None
+    alert_escalate_after: str = "4h,24h"
+    dead_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    dead_retention_notice_days: Annotated[int, Field(ge=1, le=365)] = 3
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"

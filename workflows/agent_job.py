@@ -9,7 +9,7 @@ import contextlib
 from typing import Any, assert_never
 
 from temporalio import workflow
-from temporalio.common import SearchAttributePair
+from temporalio.common import SearchAttributeUpdate
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.failures import CANCEL_REQUESTED, JOB_OVER
@@ -45,6 +45,7 @@ class AgentJob:
         self._order: Order | None = start.order
         self._waits_for_word = False
         self._waiting = Waiting(self._show_wait)
+        self._state = JobState.RUNNING
 
     @workflow.run
     async def run(self, start: JobStart) -> JobState:
@@ -70,7 +71,8 @@ class AgentJob:
     @workflow.signal
     async def attempt_waits(self, notice: WaitNotice) -> None:
         """An attempt failed, and the next one waits: shown in the Temporal UI, and nothing else."""
-        await self._waiting.until_over(notice)
+        if self._state in LIVE:
+            await self._waiting.until_over(notice)
 
     @redrive.validator
     def _redrivable(self, order: Order) -> None:
@@ -165,7 +167,6 @@ class AgentJob:
             # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
             raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)
         self._show(now.state)
-        self._waiting.over()
         await workflow.wait_condition(workflow.all_handlers_finished)
         return now.state
 
@@ -241,12 +242,15 @@ class AgentJob:
         )
 
     def _show(self, state: JobState, died_of: Failure | None = None) -> None:
-        pairs: list[SearchAttributePair[Any]] = [SearchAttributePair(JOB_STATE, state.value)]
+        self._state = state
+        updates: list[SearchAttributeUpdate[Any]] = [JOB_STATE.value_set(state.value)]
+        if self._waiting.forget():
+            updates.append(RETRY_WAIT_UNTIL.value_unset())
         if died_of is not None:
-            pairs.append(SearchAttributePair(DEAD_REASON, died_of.reason.value))
+            updates.append(DEAD_REASON.value_set(died_of.reason.value))
             workflow.set_current_details(
                 f"dead at {died_of.step}: {died_of.reason}. Waits for a redrive or a discard."
             )
         else:
             workflow.set_current_details("")
-        workflow.upsert_search_attributes([pair.key.value_set(pair.value) for pair in pairs])
+        workflow.upsert_search_attributes(updates)

@@ -34,9 +34,13 @@ class Waiting:
 
     def over(self) -> None:
         """Nothing waits any more."""
-        if self._shown is not None:
-            self._shown = None
+        if self.forget():
             self._show(None)
+
+    def forget(self) -> bool:
+        """Nothing waits any more, and something else is shown. Whether a wait was."""
+        shown, self._shown = self._shown, None
+        return shown is not None
 
 
 def told(notice: WaitNotice) -> str:

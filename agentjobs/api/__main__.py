@@ -5,15 +5,19 @@ import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
+from agentjobs.api.event_feed import EventFeed
+from agentjobs.api.event_stream import OpenStreams
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import as_job_error, is_unavailable
+from agentjobs.ledger.events import Bell
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.processes import started
 from agentjobs.settings import Settings, StartError
@@ -24,12 +28,20 @@ GRACE_SECONDS = 10
 """How long requests in flight may take at the end: each is a few statements."""
 
 
+DEAF_MILLISECONDS = 60_000
+"""Streams write every 15 s; a peer that acknowledges nothing for so long is gone."""
+
+
 class Server(uvicorn.Server):
     """Ends by itself on SIGTERM or SIGINT; uvicorn's own would raise the signal again and end in its code."""
 
+    def __init__(self, config: uvicorn.Config, streams: OpenStreams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop taking connections, finish the requests in flight."""
+        """Stop taking connections, end the streams, finish the requests in flight."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
@@ -42,6 +54,7 @@ class Server(uvicorn.Server):
 
     def _stop(self) -> None:
         self.should_exit = True
+        self._streams.close()
 
 
 async def serve(settings: Settings) -> None:
@@ -56,10 +69,28 @@ async def serve(settings: Settings) -> None:
             temporal_ui_url=settings.temporal_ui_url,
             failpoints=Failpoints.parse(settings.failpoints),
         )
-        await Server(_config(app, settings)).serve(sockets=[listening])
+        async with read_for_streams(app, ledger, settings.dsn):
+            await Server(_config(app, settings), app.state.streams).serve(sockets=[listening])
     finally:
         await ledger.close()
     log.info("stopped")
+
+
+@contextlib.asynccontextmanager
+async def read_for_streams(app: FastAPI, ledger: Ledger, dsn: str) -> AsyncIterator[None]:
+    """Read events for the streams of the application while the block runs."""
+    feed: EventFeed = app.state.event_feed
+    bell = Bell(ledger.database, dsn, "agentjobs-api-listen")
+    reading = [
+        asyncio.create_task(feed.run()),
+        asyncio.create_task(feed.listen(bell.listen, app.state.streams.any)),
+    ]
+    try:
+        yield
+    finally:
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
 
 
 def _config(app: object, settings: Settings) -> uvicorn.Config:
@@ -93,6 +124,9 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Its connections have it from here: one whose other end is gone is not kept for a quarter of an hour.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAF_MILLISECONDS)
     try:
         listening.bind((host, port))
     except OSError as error:

@@ -4,11 +4,14 @@ from fastapi import FastAPI
 
 from agentjobs import __version__
 from agentjobs.agents.spec import AgentRegistry
-from agentjobs.api import dead_letters, grants, health, jobs, keys, openapi, problems
+from agentjobs.api import budget, dead_letters, events, grants, health, jobs, keys, openapi, problems, waiting
 from agentjobs.api.authentication import Authenticator
 from agentjobs.api.edge import Edge
+from agentjobs.api.event_feed import EventFeed
+from agentjobs.api.event_stream import OpenStreams
 from agentjobs.api.shown import Links
 from agentjobs.failpoints import Failpoints
+from agentjobs.ledger.events import Events
 from agentjobs.ledger.ledger import Ledger
 
 
@@ -19,7 +22,7 @@ def create_app(
     temporal_ui_url: str | None = None,
     failpoints: Failpoints | None = None,
 ) -> FastAPI:
-    """The HTTP API of one installation."""
+    """The HTTP API of one installation. Who serves it also runs `state.event_feed`, and closes `state.streams`."""
     app = FastAPI(
         title="agentjobs",
         version=__version__,
@@ -34,9 +37,11 @@ def create_app(
     app.state.failpoints = failpoints or Failpoints()
     app.state.links = Links(temporal_ui_url)
     app.state.authenticator = Authenticator(ledger.identity)
+    app.state.event_feed = EventFeed(Events(ledger.database))
+    app.state.streams = OpenStreams()
     problems.install(app)
     app.add_middleware(Edge)
-    for part in (jobs, dead_letters, keys, grants, health):
+    for part in (jobs, events, waiting, dead_letters, budget, keys, grants, health):
         app.include_router(part.router)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     return app

@@ -16,6 +16,7 @@ from agentjobs.api.schemas import (
     DeadLetterWithInput,
     ReportLineShown,
     ReportShown,
+    SpentShown,
 )
 from agentjobs.api.shown import Links, dead_letter_shown
 from agentjobs.api.strict_route import StrictRoute
@@ -75,14 +76,15 @@ async def report(caller: Reviewer, ledger: LedgerPart) -> ReportShown:
     "/{id}",
     response_model=DeadLetterWithInput,
     operation_id="readDeadLetter",
-    summary="One dead letter with the original request",
+    summary="One dead letter with the original request and what was spent on what",
     responses=problems(404),
 )
 async def letter(id: str, caller: Reviewer, ledger: LedgerPart, links: LinksPart) -> DeadLetterWithInput:
     """The request is somebody's own words, so each reading is on record."""
     record = found(await ledger.dead_letters.read(caller.tenant, id))
     text = found(await ledger.dead_letters.read_input(caller.tenant, id, actor=caller.user))
-    return DeadLetterWithInput(**dead_letter_shown(record, links).model_dump(), input={"text": text})
+    spent = [SpentShown(**line.model_dump()) for line in await ledger.dead_letters.spent(caller.tenant, id)]
+    return DeadLetterWithInput(**dead_letter_shown(record, links).model_dump(), input={"text": text}, spent=spent)
 
 
 @router.post(

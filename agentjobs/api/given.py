@@ -26,6 +26,7 @@ from agentjobs.ledger.identity import Role
 
 ACTION_PATTERN = r"^[a-z_]{1,40}:[a-z_]{1,40}$"
 KEY_SECONDS_LIMIT = 10 * 365 * 86_400
+MONTHLY_TOKENS_LIMIT = 10**15
 
 # Spaces, controls, and format characters (zero width): a text of only these says nothing.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
@@ -78,6 +79,7 @@ class GivenBudget(Given):
 
     tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     usd: GivenUsd | None = None
+    steps: Annotated[int, Field(ge=1, le=100, description="Tool calls that the model may ask for.")] | None = None
 
 
 class NewJob(Given):
@@ -91,7 +93,7 @@ class NewJob(Given):
                     "agent": "support-triage",
                     "input": {"text": "Ich kann mich nicht anmelden"},
                     "deadline_seconds": 3600,
-                    "budget": {"tokens": 50_000, "usd": "0.25"},
+                    "budget": {"tokens": 50_000, "usd": "0.25", "steps": 3},
                     "priority": 1,
                 },
             ]
@@ -125,6 +127,17 @@ class DiscardOrder(Given):
     model_config = ConfigDict(json_schema_extra={"examples": [{"note": "asked by mistake"}]})
 
     note: Note
+
+
+class MonthlyBudget(Given):
+    """What the tenant may spend in a month. Both members are named, so that none is lifted by being forgotten."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"tokens": 20_000_000, "usd": "150.00"}]})
+
+    tokens: Annotated[
+        Annotated[int, Field(ge=1, le=MONTHLY_TOKENS_LIMIT)] | None, Field(description="null is no limit.")
+    ]
+    usd: Annotated[GivenUsd | None, Field(description="null is no limit.")]
 
 
 class NewKey(Given):

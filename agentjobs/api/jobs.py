@@ -1,7 +1,7 @@
 """Routes of jobs: submit, status, list, attempts, cancel."""
 
 import uuid
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -16,6 +16,7 @@ from agentjobs.api.problems import Problem, unacceptable
 from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
 from agentjobs.api.strict_route import StrictRoute
+from agentjobs.api.trace_context import trace_id_of
 from agentjobs.domain.job import IDENTIFIER_PATTERN, Budget, Principal
 from agentjobs.domain.keys import fingerprint
 from agentjobs.domain.states import JobState
@@ -34,6 +35,13 @@ _KEY_HEADER = {
     "description": "Under one key a request makes one job, however often it is sent.",
     "schema": {"type": "string", "maxLength": 257},
 }
+_TRACE_HEADER = {
+    "name": "traceparent",
+    "in": "header",
+    "required": False,
+    "description": "W3C Trace Context: the job joins this trace. One that is not valid is passed over.",
+    "schema": {"type": "string"},
+}
 _ACCEPTED_HEADERS = headers(
     {"Location": "The job's status.", "Retry-After": "Seconds until a look is worth while."}
 )
@@ -46,7 +54,7 @@ _ACCEPTED_HEADERS = headers(
     operation_id="submitJob",
     summary="Accept a job durably",
     responses={202: {"headers": _ACCEPTED_HEADERS}, **problems_with_body()},
-    openapi_extra={"parameters": [_KEY_HEADER]},
+    openapi_extra={"parameters": [_KEY_HEADER, _TRACE_HEADER]},
 )
 async def submit(
     new: NewJob, caller: Submitter, request: Request, response: Response, ledger: LedgerPart, links: LinksPart
@@ -56,7 +64,7 @@ async def submit(
     spec = _known_agent(agents_of(request), new.agent)
     await failpoints_of(request).reach("submit.before_accept")
     try:
-        job = await ledger.jobs.accept(_submission(new, spec, caller, key))
+        job = await ledger.jobs.accept(_submission(new, spec, caller, key, trace_id_of(request)))
     except KeyReused:
         detail = "This Idempotency-Key was used for another request: choose a new key, or send the first request."
         raise Problem(422, "idempotency_key_reused", detail) from None
@@ -141,7 +149,8 @@ def _known_agent(agents: AgentRegistry, name: str) -> AgentSpec:
         raise unacceptable("/agent", f"There is no such agent; these there are: {names}.") from None
 
 
-def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None) -> Submission:
+def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None, trace_id: str | None) -> Submission:
+    joined = {} if trace_id is None else {"trace_id": trace_id}
     return Submission(
         id=str(uuid.uuid4()),
         principal=Principal(tenant=caller.tenant, user=caller.user),
@@ -153,9 +162,16 @@ def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None) -
         budget=_budget(new, spec),
         deadline_seconds=new.deadline_seconds,
         key=key,
-        # Of what the request means, defaults included: order and spaces do not count.
-        fingerprint=fingerprint(new.model_dump(mode="json")),
+        fingerprint=fingerprint(_meaning(new)),
+        **joined,
     )
+
+
+def _meaning(new: NewJob) -> dict[str, Any]:
+    """What the request means, defaults included: order and spaces do not count, nor do headers."""
+    # Keys that were used before a member was there must match still: without a value it is left out.
+    later = {"budget": {"steps"}} if new.budget is not None and new.budget.steps is None else None
+    return new.model_dump(mode="json", exclude=later)
 
 
 def _budget(new: NewJob, spec: AgentSpec) -> Budget:

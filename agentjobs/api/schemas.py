@@ -24,18 +24,21 @@ class FailureShown(BaseModel):
 
 
 class UsageShown(BaseModel):
-    """What was certainly spent."""
+    """What was certainly spent, and (reserved) what is held back for calls in flight or of unknown cost."""
 
     tokens_in: int
     tokens_out: int
     usd: Usd
+    tokens_reserved: int
+    usd_reserved: Usd
 
 
 class BudgetShown(BaseModel):
-    """What may be spent; null is no limit."""
+    """What may be spent; null is no limit beside the agent's own."""
 
     tokens: int | None
     usd: Usd | None
+    steps: int | None
 
 
 class EffectShown(BaseModel):
@@ -76,6 +79,7 @@ class JobShown(BaseModel):
     started_at: datetime | None
     updated_at: datetime
     finalized_at: datetime | None
+    trace_id: str
     result: ResultShown | None
     links: dict[str, str | None]
 
@@ -87,9 +91,50 @@ class JobPage(BaseModel):
     next_cursor: str | None
 
 
+class WaitCountShown(BaseModel):
+    """How many jobs wait for one kind of trouble, and when the first of them goes on."""
+
+    category: str
+    count: int
+    next_at: datetime
+
+
+class WaitingShown(BaseModel):
+    """Jobs that wait for their next attempt, by its moment; the counts are of all, not only of those shown."""
+
+    items: list[JobShown]
+    counts: list[WaitCountShown]
+    total: int
+    links: dict[str, str | None]
+
+
+class AmountShown(BaseModel):
+    """Tokens in both directions, and money."""
+
+    tokens: int
+    usd: Usd
+
+
+class LimitsShown(BaseModel):
+    """What may be spent; null is no limit."""
+
+    tokens: int | None
+    usd: Usd | None
+
+
+class MonthShown(BaseModel):
+    """The tenant's current month, in UTC: what it may spend, has spent, and holds back."""
+
+    month: str
+    limits: LimitsShown
+    spent: AmountShown
+    held_back: AmountShown
+
+
 class AttemptShown(BaseModel):
     """One try of one step."""
 
+    id: int
     step: str
     run_id: str
     attempt: int
@@ -103,6 +148,9 @@ class AttemptShown(BaseModel):
     tokens_in: int
     tokens_out: int
     usd: Usd
+    tokens_reserved: int
+    usd_reserved: Usd
+    trace_id: str
     started_at: datetime
     finished_at: datetime | None
 
@@ -139,10 +187,24 @@ class DeadLetterShown(BaseModel):
     links: dict[str, str | None]
 
 
+class SpentShown(BaseModel):
+    """What the attempts of one step at one model have cost, and (reserved) hold back."""
+
+    step: str
+    model: str | None
+    attempts: int
+    tokens_in: int
+    tokens_out: int
+    usd: Usd
+    tokens_reserved: int
+    usd_reserved: Usd
+
+
 class DeadLetterWithInput(DeadLetterShown):
-    """With the original request: each reading is audited."""
+    """With the original request, each reading of which is audited, and with what was spent on what."""
 
     input: dict[str, Any]
+    spent: list[SpentShown]
 
 
 class DeadLetterPage(BaseModel):

@@ -1,17 +1,26 @@
 """From the ledger's records to the wire."""
 
+from urllib.parse import quote
+
 from agentjobs.api.schemas import (
+    AmountShown,
     BudgetShown,
     DeadLetterShown,
     FailureShown,
     GrantShown,
     JobShown,
     KeyShown,
+    LimitsShown,
+    MonthShown,
     UsageShown,
 )
 from agentjobs.domain import keys
 from agentjobs.domain.states import JobState
+from agentjobs.ledger.budgets import MonthRecord
 from agentjobs.ledger.records import DeadLetterRecord, GrantRecord, JobRecord, KeyRecord
+
+WAITING_QUERY = f'JobState = "{JobState.RETRY_WAIT}"'
+"""The view of the Temporal UI that shows what waits."""
 
 _TELLS_ITS_FAILURE = frozenset({JobState.RETRY_WAIT, JobState.DEAD})
 
@@ -28,6 +37,7 @@ class Links:
         return {
             "self": here,
             "attempts": f"{here}/attempts",
+            "events": f"{here}/events",
             "cancel": f"{here}/cancel",
             "temporal_ui": self._workflow(job_id),
         }
@@ -43,10 +53,15 @@ class Links:
             "temporal_ui": self._workflow(job_id),
         }
 
+    def waiting(self) -> dict[str, str | None]:
+        """Of all jobs that wait."""
+        return {"self": "/v1/waiting", "temporal_ui": self._in_ui(f"?query={quote(WAITING_QUERY, safe='')}")}
+
     def _workflow(self, job_id: str) -> str | None:
-        if self._ui is None:
-            return None
-        return f"{self._ui.rstrip('/')}/namespaces/default/workflows/{keys.workflow_id(job_id)}"
+        return self._in_ui(f"/{keys.workflow_id(job_id)}")
+
+    def _in_ui(self, rest: str) -> str | None:
+        return None if self._ui is None else f"{self._ui.rstrip('/')}/namespaces/default/workflows{rest}"
 
 
 def job_shown(job: JobRecord, links: Links) -> JobShown:
@@ -55,8 +70,10 @@ def job_shown(job: JobRecord, links: Links) -> JobShown:
     return JobShown(
         **job.model_dump(include=set(JobShown.model_fields) - {"failure"}),
         failure=None if failure is None else FailureShown(**failure.model_dump()),
-        usage=UsageShown(**job.usage.model_dump()),
-        budget=BudgetShown(tokens=job.budget_tokens, usd=job.budget_usd),
+        usage=UsageShown(
+            **job.usage.model_dump(), tokens_reserved=job.tokens_reserved, usd_reserved=job.usd_reserved
+        ),
+        budget=BudgetShown(tokens=job.budget_tokens, usd=job.budget_usd, steps=job.budget_steps),
         links=links.job(job.id),
     )
 
@@ -76,3 +93,13 @@ def key_shown(key: KeyRecord) -> KeyShown:
 def grant_shown(grant: GrantRecord) -> GrantShown:
     """A grant."""
     return GrantShown(**grant.model_dump())
+
+
+def month_shown(month: MonthRecord) -> MonthShown:
+    """A tenant's month."""
+    return MonthShown(
+        month=f"{month.month:%Y-%m}",
+        limits=LimitsShown(tokens=month.monthly_tokens, usd=month.monthly_usd),
+        spent=AmountShown(tokens=month.tokens, usd=month.usd),
+        held_back=AmountShown(tokens=month.tokens_reserved, usd=month.usd_reserved),
+    )

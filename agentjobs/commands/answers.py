@@ -1,6 +1,7 @@
 """What the API answers, as far as the commands read it. Fields unknown here are kept for --json."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, JsonValue
@@ -9,6 +10,7 @@ from agentjobs.domain.states import FINAL, JobState
 
 # A field that an older or newer API leaves out is empty, not an error; `id` and `state` always are there.
 Count = Annotated[int, BeforeValidator(lambda value: 0 if value is None else value)]
+Money = Annotated[Decimal, BeforeValidator(lambda value: 0 if value is None else value)]
 
 
 class Answer(BaseModel):
@@ -44,6 +46,8 @@ class Usage(Answer):
     tokens_in: Count = 0
     tokens_out: Count = 0
     usd: str | None = None
+    tokens_reserved: Count = 0
+    usd_reserved: Money = Decimal(0)
 
 
 class Budget(Answer):
@@ -51,6 +55,7 @@ class Budget(Answer):
 
     tokens: int | None = None
     usd: str | None = None
+    steps: int | None = None
 
 
 class DoneEffect(Answer):
@@ -91,6 +96,7 @@ class Job(Answer):
     started_at: AwareDatetime | None = None
     updated_at: AwareDatetime | None = None
     finalized_at: AwareDatetime | None = None
+    trace_id: str | None = None
     result: Result | None = None
     links: Mapping[str, str | None] = {}
 
@@ -105,6 +111,39 @@ class Job(Answer):
         return self.state in FINAL or self.state == JobState.DEAD
 
 
+class WaitCount(Answer):
+    """How many jobs wait for one kind of trouble."""
+
+    category: str
+    count: int
+    next_at: AwareDatetime
+
+
+class Waiting(Answer):
+    """Jobs that wait for their next attempt; the counts are of all, not only of those listed."""
+
+    items: list[Job]
+    counts: list[WaitCount] = []
+    total: int = 0
+    links: Mapping[str, str | None] = {}
+
+
+class Amount(Answer):
+    """Tokens and US dollars; None is no limit where it says what may be spent."""
+
+    tokens: int | None = None
+    usd: str | None = None
+
+
+class Month(Answer):
+    """The tenant's month: what it may spend, has spent, and holds back."""
+
+    month: str
+    limits: Amount
+    spent: Amount
+    held_back: Amount
+
+
 class Attempt(Answer):
     """One try of one step."""
 
@@ -116,11 +155,27 @@ class Attempt(Answer):
     message: str | None = None
     wait_seconds: float | None = None
     model: str | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    usd: str | None = None
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    usd: Money = Decimal(0)
+    tokens_reserved: Count = 0
+    usd_reserved: Money = Decimal(0)
+    trace_id: str | None = None
     started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
+
+
+class Spent(Answer):
+    """What the attempts of one step at one model have cost, and hold back."""
+
+    step: str
+    model: str | None = None
+    attempts: Count = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    usd: Money = Decimal(0)
+    tokens_reserved: Count = 0
+    usd_reserved: Money = Decimal(0)
 
 
 class InputText(Answer):
@@ -153,6 +208,7 @@ class DeadLetter(Answer):
     resolved_by: str | None = None
     note: str | None = None
     input: InputText | None = None
+    spent: list[Spent] = []
     links: Mapping[str, str | None] = {}
 
 

@@ -1,15 +1,27 @@
 """The HTTP API as typed methods. What goes wrong is raised as a CommandError."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import httpx
 from pydantic import ValidationError
 
-from agentjobs.commands.answers import Answer, Attempt, DeadLetter, Grant, Job, Key, Page, Report
+from agentjobs.commands.answers import (
+    Answer,
+    Attempt,
+    DeadLetter,
+    Grant,
+    Job,
+    Key,
+    Month,
+    Page,
+    Report,
+    Waiting,
+)
 from agentjobs.commands.errors import AnswerLost, ApiUnreachable, WrongUsage
+from agentjobs.commands.event_lines import Told, Unreadable, told_by
 from agentjobs.commands.outside import Outside
 from agentjobs.commands.patience import NO_PATIENCE, Patience, patiently
 from agentjobs.commands.place import Place
@@ -24,6 +36,9 @@ SAFE_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 TIMEOUT: Final = httpx.Timeout(30, connect=5)
 """Acceptance takes milliseconds; an API that needs 30 s is asked again with the same key."""
+
+STREAM_TIMEOUT: Final = httpx.Timeout(45, connect=5)
+"""The API says something every 15 s."""
 
 Wanted = TypeVar("Wanted", bound=Answer)
 Query = Mapping[str, str | int | None]
@@ -66,6 +81,22 @@ class Client:
         path = f"/v1/jobs/{_in_path(job_id)}"
         return patiently(lambda: self._read(Job, self._ask("GET", path)), patience, self._outside, self._tell)
 
+    def events(self, job_id: str, after: str | None) -> Iterator[Told]:
+        """The job's event stream, from after this id, until the server ends it.
+
+        Raises ApiUnreachable when it breaks, and ApiRefused where there is none.
+        """
+        headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
+        path = f"/v1/jobs/{_in_path(job_id)}/events"
+        try:
+            with self._http.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
+                if not response.is_success:
+                    response.read()
+                    raise error_of(response, self._url, self._outside.now())
+                yield from told_by(response.iter_bytes())
+        except (httpx.TransportError, httpx.StreamError, httpx.DecodingError, Unreadable) as error:
+            raise ApiUnreachable(f"the event stream of {self._url} broke off ({type(error).__name__})") from None
+
     def jobs(self, limit: int | None, query: Query) -> tuple[list[Job], str | None]:
         """The newest jobs, at most `limit`, and the cursor of what follows."""
         return self._pages(Job, "/v1/jobs", limit, query)
@@ -73,6 +104,10 @@ class Client:
     def attempts(self, job_id: str) -> list[Attempt]:
         """Every attempt of a job."""
         return self._list(Attempt, f"/v1/jobs/{_in_path(job_id)}/attempts", {})
+
+    def waiting(self, limit: int) -> Waiting:
+        """Jobs that wait for their next attempt, at most `limit` (1 to PAGE_LIMIT) of them, and all counted."""
+        return self._read(Waiting, self._ask("GET", "/v1/waiting", params={"limit": limit}))
 
     def cancel(self, job_id: str) -> Job:
         """Ask a job to stop."""
@@ -100,6 +135,14 @@ class Client:
         """Give the job up; what it did is undone where that is possible."""
         path = f"/v1/dead-letters/{_in_path(letter_id)}/discard"
         return self._read(DeadLetter, self._ask("POST", path, json={"note": note}))
+
+    def budget(self) -> Month:
+        """What the tenant may spend this month, and has."""
+        return self._read(Month, self._ask("GET", "/v1/budget"))
+
+    def set_budget(self, *, tokens: int | None, usd: str | None) -> Month:
+        """What the tenant may spend in a month; None is no limit."""
+        return self._read(Month, self._ask("PUT", "/v1/budget", json={"tokens": tokens, "usd": usd}))
 
     def create_key(self, body: Mapping[str, object]) -> Key:
         """Make a key; the answer is the only place that shows it."""

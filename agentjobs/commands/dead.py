@@ -9,10 +9,12 @@ from agentjobs.commands.answers import DeadLetter
 from agentjobs.commands.dead_lines import (
     DEAD_COLUMNS,
     REPORT_COLUMNS,
+    SPENT_COLUMNS,
     by_state_words,
     dead_facts,
     dead_row,
     report_rows,
+    spent_row,
 )
 from agentjobs.commands.opening import DEFAULT_HOME, All, AsJson, Home, Limit, Opened, opened
 from agentjobs.commands.place import Door
@@ -62,6 +64,7 @@ def show(context: typer.Context, letter_id: LetterId, home: Home = DEFAULT_HOME,
             here.screen.document(letter.document())
         else:
             here.screen.facts(dead_facts(letter))
+            _show_spent(here, letter)
 
 
 @app.command()
@@ -105,6 +108,12 @@ def report(context: typer.Context, home: Home = DEFAULT_HOME, as_json: AsJson = 
         here.screen.table(REPORT_COLUMNS, report_rows(counted, here.screen), empty="no open dead letters")
         if counted.by_state:
             here.screen.line(by_state_words(counted))
+
+
+def _show_spent(here: Opened, letter: DeadLetter) -> None:
+    if letter.spent:
+        here.screen.line("")
+        here.screen.table(SPENT_COLUMNS, [spent_row(spent) for spent in letter.spent], empty="")
 
 
 def _show_decided(here: Opened, letter: DeadLetter, words: str) -> None:

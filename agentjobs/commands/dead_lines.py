@@ -3,12 +3,14 @@
 from datetime import datetime
 from typing import Final
 
-from agentjobs.commands.answers import DeadLetter, Report, ReportRow
+from agentjobs.commands.answers import DeadLetter, Report, ReportRow, Spent
+from agentjobs.commands.job_lines import amount_words
 from agentjobs.commands.render import Screen
 from agentjobs.commands.words import compact, time_of
 
 DEAD_COLUMNS: Final = ("ID", "STATE", "REASON", "DIED", "STEP", "AGENT", "MESSAGE")
 REPORT_COLUMNS: Final = ("REASON", "OPEN", "", "AGENT", "VERSION", "OLDEST")
+SPENT_COLUMNS: Final = ("SPENT ON", "MODEL", "ATTEMPTS", "TOKENS IN", "OUT", "USD", "HELD BACK")
 BAR_WIDTH: Final = 20
 
 
@@ -48,6 +50,19 @@ def dead_facts(letter: DeadLetter) -> list[tuple[str, object]]:
         ("note", letter.note),
         ("Temporal UI", letter.links.get("temporal_ui")),
         ("input", letter.input.text if letter.input else None),
+    ]
+
+
+def spent_row(spent: Spent) -> list[object]:
+    """One line of what `dead show` says was spent on what."""
+    return [
+        spent.step,
+        spent.model,
+        spent.attempts,
+        spent.tokens_in,
+        spent.tokens_out,
+        spent.usd or None,
+        amount_words(spent.tokens_reserved, spent.usd_reserved),
     ]
 
 

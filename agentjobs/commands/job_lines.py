@@ -1,6 +1,8 @@
 """A job in words: as facts, as a row, as one line for a change."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 
 from agentjobs.commands.answers import Attempt, Budget, DoneEffect, Failure, Job, Usage
@@ -10,17 +12,20 @@ from agentjobs.domain.states import JobState
 
 RECEIPT_LIMIT: Final = 200
 JOB_COLUMNS: Final = ("ID", "STATE", "CREATED", "STEP", "ATTEMPT", "AGENT", "FAILURE")
+# On a terminal without room those before the last are left out, from the right.
 ATTEMPT_COLUMNS: Final = (
     "STEP",
     "ATTEMPT",
     "OUTCOME",
-    "STARTED",
-    "TOOK",
     "WAIT",
-    "MODEL",
     "TOKENS",
     "USD",
-    "MESSAGE",
+    "WORKER",
+    "TOOK",
+    "MODEL",
+    "HELD BACK",
+    "STARTED",
+    "FAILURE",
 )
 
 
@@ -39,20 +44,39 @@ def job_row(job: Job, screen: Screen) -> list[object]:
 
 def attempt_row(attempt: Attempt, screen: Screen) -> list[object]:
     """One line of `attempts`."""
-    message = ": ".join(filter(None, (attempt.category, attempt.message)))
-    tokens = (attempt.tokens_in or 0) + (attempt.tokens_out or 0)
     return [
         attempt.step,
         attempt.attempt,
         attempt.outcome,
-        screen.moment(attempt.started_at),
-        _took(attempt),
         None if attempt.wait_seconds is None else f"{attempt.wait_seconds:.1f}s",
+        (attempt.tokens_in + attempt.tokens_out) or None,
+        attempt.usd or None,
+        attempt.worker,
+        _took(attempt),
         attempt.model,
-        tokens or None,
-        attempt.usd,
-        message,
+        amount_words(attempt.tokens_reserved, attempt.usd_reserved),
+        screen.moment(attempt.started_at),
+        ": ".join(filter(None, (attempt.category, attempt.message))),
     ]
+
+
+def attempts_total(attempts: Sequence[Attempt]) -> str:
+    """The last line of `attempts`: what all of them have cost, and hold back."""
+    spent = amount_words(
+        sum(attempt.tokens_in + attempt.tokens_out for attempt in attempts),
+        sum((attempt.usd for attempt in attempts), Decimal(0)),
+    )
+    held_back = amount_words(
+        sum(attempt.tokens_reserved for attempt in attempts),
+        sum((attempt.usd_reserved for attempt in attempts), Decimal(0)),
+    )
+    return f"{counted(len(attempts), 'attempt')}: spent {spent or 'nothing'}; held back {held_back or 'nothing'}"
+
+
+def amount_words(tokens: int, usd: Decimal) -> str | None:
+    """Tokens and US dollars; None for neither."""
+    told = (counted(tokens, "token") if tokens else None, f"{usd:f} USD" if usd else None)
+    return ", ".join(filter(None, told)) or None
 
 
 def job_facts(job: Job, now: datetime) -> list[tuple[str, object]]:
@@ -68,12 +92,14 @@ def job_facts(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("died", counted(job.generation, "time") if job.generation else None),
         ("cancel asked", _time(job.cancel_requested_at)),
         ("used", _usage_words(job.usage)),
+        ("held back", job.usage and amount_words(job.usage.tokens_reserved, job.usage.usd_reserved)),
         ("budget", _budget_words(job.budget)),
         ("deadline", _time(job.deadline_at)),
         ("created", _time(job.created_at)),
         ("started", _time(job.started_at)),
         ("updated", _time(job.updated_at)),
         ("ended", _time(job.finalized_at)),
+        ("trace", job.trace_id),
         *_result_facts(job),
         ("Temporal UI", job.links.get("temporal_ui")),
         *_next_facts(job),
@@ -146,7 +172,8 @@ def _budget_words(budget: Budget | None) -> str | None:
     if budget is None:
         return None
     tokens = None if budget.tokens is None else counted(budget.tokens, "token")
-    return ", ".join(filter(None, (tokens, budget.usd and f"{budget.usd} USD")))
+    steps = None if budget.steps is None else counted(budget.steps, "step")
+    return ", ".join(filter(None, (tokens, budget.usd and f"{budget.usd} USD", steps)))
 
 
 def _took(attempt: Attempt) -> str | None:

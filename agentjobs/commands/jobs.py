@@ -10,6 +10,7 @@ from agentjobs.commands.job_lines import (
     ATTEMPT_COLUMNS,
     JOB_COLUMNS,
     attempt_row,
+    attempts_total,
     job_facts,
     job_row,
     outcome_facts,
@@ -88,6 +89,8 @@ def attempts(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, a
             return
         rows = [attempt_row(attempt, here.screen) for attempt in found]
         here.screen.table(ATTEMPT_COLUMNS, rows, empty="no attempts yet")
+        if found:
+            here.screen.line(attempts_total(found))
 
 
 def watched(here: Opened, job_id: str, *, beside: bool) -> Job:

@@ -42,11 +42,12 @@ class Budgets:
         """
         run = self._database.run
         async with self._database.transaction() as connection:
-            await run.lock_tenant(connection, tenant=tenant)
+            had_one = await run.lock_tenant(connection, tenant=tenant)
             await run.set_budget(connection, tenant=tenant, tokens=tokens, usd=usd)
-            if tokens is None and usd is None:
+            has_one = tokens is not None or usd is not None
+            if has_one != had_one:
                 await run.drop_months(connection, tenant=tenant)
-            else:
+            if has_one and not had_one:
                 await run.join_attempts(connection, tenant=tenant)
                 await run.open_month(connection, tenant=tenant)
             note = f"tokens {tokens}, usd {usd}"

@@ -82,7 +82,9 @@ def facts_of(error: BaseException) -> Facts:
     """What a database exception tells the classification."""
     if isinstance(error, TimeoutError):
         return Facts(timed_out=True)
-    if isinstance(error, asyncpg.PostgresConnectionError | asyncpg.InterfaceError | OSError):
+    # (An InternalClientError is the driver's confusion when a connection ends in the middle of a message.)
+    broken = asyncpg.PostgresConnectionError | asyncpg.InterfaceError | asyncpg.InternalClientError | OSError
+    if isinstance(error, broken):
         return Facts(connection_lost=True)
     if isinstance(error, asyncpg.PostgresError):
         return Facts(sqlstate=error.sqlstate)

@@ -91,8 +91,9 @@ class Bell:
     async def listen(self, ring: Callable[[], None]) -> None:
         """Call `ring` whenever there may be new events, until cancelled. While this runs, writers ring."""
 
-        async def heard(_: asyncpg_listen.NotificationOrTimeout) -> None:
-            ring()
+        async def heard(what: asyncpg_listen.NotificationOrTimeout) -> None:
+            if isinstance(what, asyncpg_listen.Notification):
+                ring()
 
         listener = asyncpg_listen.NotificationListener(self._open, reconnect_delay=RECONNECT_SECONDS)
         policy = asyncpg_listen.ListenPolicy.LAST

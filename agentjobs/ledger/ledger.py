@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from agentjobs.ledger.admission import Admission
+from agentjobs.ledger.alert_deliveries import AlertDeliveries
+from agentjobs.ledger.alerts import Alerts
 from agentjobs.ledger.budgets import Budgets
+from agentjobs.ledger.comparing import Comparing
 from agentjobs.ledger.database import Database, connect
 from agentjobs.ledger.dead_letters import DeadLetters
 from agentjobs.ledger.effects import Effects
@@ -33,6 +36,9 @@ class Ledger:
     budgets: Budgets
     admission: Admission
     waits: Waits
+    comparing: Comparing
+    alerts: Alerts
+    alert_deliveries: AlertDeliveries
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -50,6 +56,9 @@ class Ledger:
             budgets=Budgets(database),
             admission=Admission(database),
             waits=Waits(database),
+            comparing=Comparing(database),
+            alerts=Alerts(database),
+            alert_deliveries=AlertDeliveries(database),
         )
 
     @classmethod

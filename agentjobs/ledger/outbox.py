@@ -64,6 +64,11 @@ class Outbox:
         rows = self._database.run.claim_commands(connection, batch=batch)
         return [OutboxRow.model_validate(dict(row)) async for row in rows]
 
+    async def claim_deaths(self, connection: Connection, batch: int) -> list[OutboxRow]:
+        """Deaths that desks are to hear of, oldest first."""
+        rows = self._database.run.claim_deaths(connection, batch=batch)
+        return [OutboxRow.model_validate(dict(row)) async for row in rows]
+
     async def mark_started(self, connection: Connection, ids: list[int]) -> None:
         """The workflows exist."""
         await self._database.run.mark_started(connection, ids=ids)

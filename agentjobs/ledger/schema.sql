@@ -2,6 +2,14 @@
 -- Why it is so, migrations/0001_ledger.sql says. Written by `python -m tests.ledger.documented_schema`;
 -- tests/ledger/test_schema.py fails when it differs from what the migrations make.
 
+CREATE FUNCTION public.audit_log_is_append_only() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit log is append-only' USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.calls_in_flight(to_model text, of_attempt bigint DEFAULT NULL::bigint) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -32,6 +40,69 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+CREATE TABLE public.alert_deliveries (
+    alert_id text NOT NULL,
+    sink text NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    last_status integer,
+    last_error text,
+    receipt text,
+    next_attempt_at timestamp with time zone DEFAULT now() NOT NULL,
+    delivered_at timestamp with time zone,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT alert_deliveries_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'delivered'::text, 'given_up'::text, 'disabled'::text]))),
+    CONSTRAINT alert_deliveries_time_exactly_when_delivered CHECK (((delivered_at IS NOT NULL) = (state = 'delivered'::text)))
+);
+
+CREATE TABLE public.alert_desks (
+    tenant text NOT NULL,
+    looked_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.alert_incidents (
+    key text NOT NULL,
+    tenant text NOT NULL,
+    begun_at timestamp with time zone DEFAULT now() NOT NULL,
+    receipt text,
+    opened_at timestamp with time zone,
+    CONSTRAINT alert_incidents_opened_exactly_with_receipt CHECK (((receipt IS NOT NULL) = (opened_at IS NOT NULL)))
+);
+
+CREATE TABLE public.alert_letters (
+    alert_id text NOT NULL,
+    job_id text NOT NULL,
+    generation integer NOT NULL,
+    topic text NOT NULL,
+    level integer NOT NULL,
+    CONSTRAINT alert_letters_topic_known CHECK ((topic = ANY (ARRAY['died'::text, 'escalated'::text, 'discarding'::text])))
+);
+
+CREATE TABLE public.alert_sinks (
+    sink text NOT NULL,
+    throttled_until timestamp with time zone,
+    disabled_at timestamp with time zone
+);
+
+CREATE TABLE public.alerts (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    kind text NOT NULL,
+    level integer DEFAULT 0 NOT NULL,
+    reason text NOT NULL,
+    agent text NOT NULL,
+    letter_count integer NOT NULL,
+    in_doubt_count integer NOT NULL,
+    first_died_at timestamp with time zone NOT NULL,
+    last_died_at timestamp with time zone NOT NULL,
+    shown_ids text[] NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT alerts_kind_known CHECK ((kind = ANY (ARRAY['job.died'::text, 'jobs.died'::text, 'dead_letters.escalated'::text, 'dead_letters.discarding'::text]))),
+    CONSTRAINT alerts_letter_count_positive CHECK ((letter_count > 0)),
+    CONSTRAINT alerts_level_of_escalations CHECK (((level > 0) = (kind = 'dead_letters.escalated'::text))),
+    CONSTRAINT alerts_single_has_one CHECK (((kind <> 'job.died'::text) OR (letter_count = 1)))
+);
 
 CREATE TABLE public.api_keys (
     id text NOT NULL,
@@ -130,9 +201,37 @@ CREATE TABLE public.dead_letters (
     resolved_at timestamp with time zone,
     resolved_by text,
     note text,
+    worker_build text,
+    submitted_by text,
     CONSTRAINT dead_letters_generation_positive CHECK ((generation > 0)),
     CONSTRAINT dead_letters_resolved_exactly_when_closed CHECK (((resolved_at IS NOT NULL) = (state = ANY (ARRAY['redriven'::text, 'discarded'::text])))),
     CONSTRAINT dead_letters_state_known CHECK ((state = ANY (ARRAY['open'::text, 'redrive_requested'::text, 'redriven'::text, 'discard_requested'::text, 'discarded'::text])))
+);
+
+CREATE TABLE public.deaths (
+    job_id text NOT NULL,
+    generation integer NOT NULL,
+    tenant text NOT NULL,
+    agent text NOT NULL,
+    policy_version text NOT NULL,
+    category text NOT NULL,
+    reason text NOT NULL,
+    step text,
+    worker text NOT NULL,
+    worker_build text,
+    died_at timestamp with time zone DEFAULT now() NOT NULL,
+    resolution text,
+    resolved_at timestamp with time zone,
+    resolved_by text,
+    note text,
+    outcome text,
+    outcome_at timestamp with time zone,
+    CONSTRAINT deaths_generation_positive CHECK ((generation > 0)),
+    CONSTRAINT deaths_outcome_has_time CHECK (((outcome IS NOT NULL) = (outcome_at IS NOT NULL))),
+    CONSTRAINT deaths_outcome_known CHECK ((outcome = ANY (ARRAY['recovered'::text, 'died_again'::text, 'cancelled'::text]))),
+    CONSTRAINT deaths_outcome_of_a_redrive CHECK (((outcome IS NULL) OR (NOT (resolution IS DISTINCT FROM 'redriven'::text)))),
+    CONSTRAINT deaths_resolution_known CHECK ((resolution = ANY (ARRAY['redriven'::text, 'discarded'::text]))),
+    CONSTRAINT deaths_resolved_exactly_when_decided CHECK (((resolution IS NOT NULL) = (resolved_at IS NOT NULL)))
 );
 
 CREATE TABLE public.effects (
@@ -348,6 +447,16 @@ ALTER TABLE public.tickets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.watch_findings (
+    kind text NOT NULL,
+    subject text NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    last_seen_at timestamp with time zone DEFAULT now() NOT NULL,
+    told_at timestamp with time zone DEFAULT now() NOT NULL,
+    detail text NOT NULL,
+    CONSTRAINT watch_findings_kind_known CHECK ((kind = 'no_worker'::text))
+);
+
 CREATE SEQUENCE public.worker_numbers
     AS integer
     START WITH 1
@@ -363,8 +472,27 @@ CREATE TABLE public.workers (
     started_at timestamp with time zone DEFAULT now() NOT NULL,
     stopped_at timestamp with time zone,
     lost_at timestamp with time zone,
-    taken_over_at timestamp with time zone
+    taken_over_at timestamp with time zone,
+    build text
 );
+
+ALTER TABLE ONLY public.alert_deliveries
+    ADD CONSTRAINT alert_deliveries_pkey PRIMARY KEY (alert_id, sink);
+
+ALTER TABLE ONLY public.alert_desks
+    ADD CONSTRAINT alert_desks_pkey PRIMARY KEY (tenant);
+
+ALTER TABLE ONLY public.alert_incidents
+    ADD CONSTRAINT alert_incidents_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.alert_letters
+    ADD CONSTRAINT alert_letters_pkey PRIMARY KEY (job_id, generation, topic, level);
+
+ALTER TABLE ONLY public.alert_sinks
+    ADD CONSTRAINT alert_sinks_pkey PRIMARY KEY (sink);
+
+ALTER TABLE ONLY public.alerts
+    ADD CONSTRAINT alerts_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_hash_unique UNIQUE (key_hash);
@@ -380,6 +508,9 @@ ALTER TABLE ONLY public.audit_log
 
 ALTER TABLE ONLY public.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.deaths
+    ADD CONSTRAINT deaths_pkey PRIMARY KEY (job_id, generation);
 
 ALTER TABLE ONLY public.effects
     ADD CONSTRAINT effects_pkey PRIMARY KEY (key);
@@ -417,11 +548,20 @@ ALTER TABLE ONLY public.tickets
 ALTER TABLE ONLY public.tickets
     ADD CONSTRAINT tickets_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.watch_findings
+    ADD CONSTRAINT watch_findings_pkey PRIMARY KEY (kind, subject);
+
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_number_unique UNIQUE (number);
 
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
+
+CREATE INDEX alert_deliveries_waiting ON public.alert_deliveries USING btree (next_attempt_at) WHERE (state = 'waiting'::text);
+
+CREATE INDEX alert_letters_by_alert ON public.alert_letters USING btree (alert_id);
+
+CREATE INDEX alerts_by_tenant ON public.alerts USING btree (tenant, created_at);
 
 CREATE INDEX api_keys_by_tenant ON public.api_keys USING btree (tenant, created_at);
 
@@ -437,15 +577,27 @@ CREATE INDEX audit_log_by_tenant ON public.audit_log USING btree (tenant, id);
 
 CREATE INDEX dead_letters_by_tenant ON public.dead_letters USING btree (tenant, died_at DESC, id DESC);
 
+CREATE INDEX dead_letters_open_by_age ON public.dead_letters USING btree (tenant, died_at) WHERE (state = 'open'::text);
+
+CREATE INDEX dead_letters_word_given ON public.dead_letters USING btree (id) WHERE (state = ANY (ARRAY['redrive_requested'::text, 'discard_requested'::text]));
+
+CREATE INDEX deaths_by_tenant ON public.deaths USING btree (tenant, died_at);
+
+CREATE INDEX deaths_resolved ON public.deaths USING btree (tenant, resolved_at) WHERE (resolved_at IS NOT NULL);
+
 CREATE INDEX effects_of_job ON public.effects USING btree (job_id, begun_at);
 
 CREATE INDEX jobs_dispatched_and_live ON public.jobs USING btree (tenant) WHERE ((dispatched_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text])));
+
+CREATE INDEX jobs_live ON public.jobs USING btree (deadline_at, id) WHERE (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text]));
 
 CREATE INDEX jobs_newest_first ON public.jobs USING btree (tenant, created_at DESC, id DESC);
 
 CREATE INDEX jobs_waiting ON public.jobs USING btree (next_attempt_at) WHERE (state = 'retry_wait'::text);
 
 CREATE INDEX outbox_commands ON public.outbox USING btree (id) WHERE (topic <> 'start_job'::text);
+
+CREATE INDEX outbox_of_job ON public.outbox USING btree (job_id);
 
 CREATE INDEX outbox_starts ON public.outbox USING btree (tenant, priority, id) WHERE (topic = 'start_job'::text);
 
@@ -455,9 +607,29 @@ CREATE INDEX tickets_search ON public.tickets USING gin (search);
 
 CREATE INDEX workers_present ON public.workers USING btree (number) WHERE ((stopped_at IS NULL) AND (taken_over_at IS NULL));
 
+CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION public.audit_log_is_append_only();
+
 CREATE TRIGGER job_events_ring AFTER INSERT ON public.job_events FOR EACH ROW EXECUTE FUNCTION public.job_events_ring();
 
 CREATE TRIGGER jobs_keep_previous_state BEFORE UPDATE OF state ON public.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION public.jobs_keep_previous_state();
+
+ALTER TABLE ONLY public.alert_deliveries
+    ADD CONSTRAINT alert_deliveries_alert_fkey FOREIGN KEY (alert_id) REFERENCES public.alerts(id);
+
+ALTER TABLE ONLY public.alert_desks
+    ADD CONSTRAINT alert_desks_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.alert_incidents
+    ADD CONSTRAINT alert_incidents_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.alert_letters
+    ADD CONSTRAINT alert_letters_alert_fkey FOREIGN KEY (alert_id) REFERENCES public.alerts(id);
+
+ALTER TABLE ONLY public.alert_letters
+    ADD CONSTRAINT alert_letters_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.alerts
+    ADD CONSTRAINT alerts_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
@@ -467,6 +639,9 @@ ALTER TABLE ONLY public.attempts
 
 ALTER TABLE ONLY public.dead_letters
     ADD CONSTRAINT dead_letters_job_fkey FOREIGN KEY (id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.deaths
+    ADD CONSTRAINT deaths_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
 
 ALTER TABLE ONLY public.effects
     ADD CONSTRAINT effects_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);

@@ -18,14 +18,15 @@ from agentjobs.outbox.reconciler import Reconciler
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
 from agentjobs.outbox.takeover import Takeover
 from agentjobs.outbox.wait_notices import WaitNotices
+from agentjobs.outbox.watchdog import Watchdog
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.settings import Settings
 from agentjobs.temporal import connect, register_search_attributes
 
 log = structlog.get_logger()
 
-POOL_SIZE = 6
-"""Two lanes, one for burying, one for the takeover, and spare ones."""
+POOL_SIZE = 8
+"""Two lanes, one for burying, one for the takeover, two for the watchdog, and spare ones."""
 
 
 async def serve(settings: Settings) -> None:
@@ -43,6 +44,7 @@ async def serve(settings: Settings) -> None:
             tasks.create_task(Takeover(ledger, client).run())
             tasks.create_task(WaitNotices(ledger, client).run())
             tasks.create_task(Reconciler(ledger, client, settings.task_queue).run())
+            tasks.create_task(Watchdog(ledger, client, settings.task_queue).run())
     finally:
         await ledger.close()
 

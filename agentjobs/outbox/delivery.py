@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import assert_never
 
@@ -59,7 +60,7 @@ class Delivery:
             case Topic.REDRIVE_JOB | Topic.DISCARD_JOB:
                 await self._order(row)
             case Topic.JOB_DIED:
-                await self._tell_desk(row)
+                await self.tell_desk([row])
             case _:
                 assert_never(row.topic)
 
@@ -171,25 +172,30 @@ class Delivery:
             again=bool(row.payload.get("again", False)),
         )
 
-    async def _tell_desk(self, row: OutboxRow) -> None:
-        notice = DeathNotice(
-            job_id=row.job_id,
-            generation=row.payload["generation"],
-            agent=row.payload["agent"],
-            reason=row.payload["reason"],
-        )
+    async def tell_desk(self, rows: Sequence[OutboxRow]) -> None:
+        """Tell the desk of these deaths, all of one tenant, by one signal. Raises RPCError."""
+        tenant = rows[0].tenant
         await self._client.start_workflow(
             DeadLetterDesk.run,
-            DeskStart(tenant=row.tenant),
-            id=keys.desk_id(row.tenant),
+            DeskStart(tenant=tenant, in_batches=True),
+            id=keys.desk_id(tenant),
             task_queue=self._task_queue,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            start_signal="job_died",
-            start_signal_args=[notice],
-            search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, row.tenant)]),
+            start_signal="jobs_died",
+            start_signal_args=[[_notice(row) for row in rows]],
+            search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, tenant)]),
             static_summary="dead letters",
             rpc_timeout=RPC_TIMEOUT,
         )
+
+
+def _notice(row: OutboxRow) -> DeathNotice:
+    return DeathNotice(
+        job_id=row.job_id,
+        generation=row.payload["generation"],
+        agent=row.payload["agent"],
+        reason=row.payload["reason"],
+    )
 
 
 def _search_attributes(row: OutboxRow) -> TypedSearchAttributes:

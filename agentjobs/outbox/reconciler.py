@@ -10,14 +10,17 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from agentjobs.domain import keys
-from agentjobs.domain.failures import Category, failure
+from agentjobs.domain.failures import Category
 from agentjobs.domain.states import LIVE, JobState
+from agentjobs.ledger.comparing import Unsettled
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.outbox.burying import bury
+from agentjobs.outbox.described import RPC_TIMEOUT, described
 from agentjobs.temporal import AGENT_JOB
 
 log = structlog.get_logger()
@@ -33,17 +36,6 @@ SETTLED_SECONDS = 30.0
 
 LOOKS_PER_ALERT_SWEEP = 12
 """Once a minute: a desk without a worker is not to be told of the same death at every look."""
-
-RPC_TIMEOUT = timedelta(seconds=5)
-
-_ENDED_BY_FORCE = frozenset(
-    {
-        WorkflowExecutionStatus.TERMINATED,
-        WorkflowExecutionStatus.FAILED,
-        WorkflowExecutionStatus.TIMED_OUT,
-        WorkflowExecutionStatus.CANCELED,
-    }
-)
 
 
 class Reconciler:
@@ -88,27 +80,12 @@ class Reconciler:
         # A dead job that nobody has decided on may well have lost its workflow: a redrive starts another.
         if standing is None or not (standing.state in LIVE or standing.word_given):
             return False
-        status = await self._status(workflow_id)
-        if status is None or status not in _ENDED_BY_FORCE:
+        workflow = await described(self._client, workflow_id)
+        # One that is gone altogether is found by the watchdog; one that was completed is not of this query.
+        if workflow is None or workflow.ended in (None, "completed"):
             return False
         if standing.state is JobState.DEAD:
             return await self._ledger.dead_letters.reopen(job_id, settled_seconds=self._settled_seconds)
-        message = f"its workflow ended without the job's end ({status.name.lower()})"
-        await self._ledger.outcomes.bury(
-            job_id,
-            generation=standing.generation,
-            failure=failure(Category.TERMINATED, message, standing.step),
-            worker="reconciler",
-        )
-        log.warning("workflow_ended_by_force", job=job_id, status=status.name)
-        return True
-
-    async def _status(self, workflow_id: str) -> WorkflowExecutionStatus | None:
-        """Of the workflow's latest run."""
-        try:
-            described = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise
-        return described.status
+        job = Unsettled(job_id=job_id, state=standing.state, generation=standing.generation, step=standing.step)
+        message = f"its workflow ended without the job's end ({workflow.ended})"
+        return await bury(self._ledger, job, Category.TERMINATED, message)

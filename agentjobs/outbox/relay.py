@@ -27,6 +27,12 @@ log = structlog.get_logger()
 BATCH = 32
 """Rows a transaction: enough to keep Temporal's front end busy, few enough to lock for milliseconds."""
 
+DEATHS = 500
+"""Rows of deaths a transaction: 65 KB in one signal for a tenant that loses all of them at once."""
+
+DESK_PAUSE_SECONDS = 0.5
+"""Between two words to the desks: a workflow takes a few signals a second."""
+
 POLL_SECONDS = 1.0
 """How late a row may be when its NOTIFY was lost."""
 
@@ -44,6 +50,7 @@ _TEMPORAL_IS_DOWN = frozenset(
 
 Claim = Callable[[Connection, int], Awaitable[list[OutboxRow]]]
 Mark = Callable[[Connection, list[int]], Awaitable[None]]
+Tell = Callable[[list[OutboxRow]], Awaitable[list[BaseException | None]]]
 
 
 class TemporalDown(Exception):
@@ -51,13 +58,14 @@ class TemporalDown(Exception):
 
 
 class Relay:
-    """Two lanes, so that a slow command never holds up a start."""
+    """Three lanes, so that a slow command never holds up a start, nor a storm of deaths a command."""
 
     def __init__(self, ledger: Ledger, delivery: Delivery, failpoints: Failpoints) -> None:
         self._ledger = ledger
         self._delivery = delivery
         self._failpoints = failpoints
-        self._wakes = {self.start_once: asyncio.Event(), self.command_once: asyncio.Event()}
+        self._lanes = {self.start_once: 0.0, self.command_once: 0.0, self.death_once: DESK_PAUSE_SECONDS}
+        self._wakes = {once: asyncio.Event() for once in self._lanes}
 
     def wake(self) -> None:
         """Something was put into the outbox."""
@@ -67,18 +75,26 @@ class Relay:
     async def run(self) -> None:
         """Deliver until cancelled."""
         async with asyncio.TaskGroup() as lanes:
-            for once, wake in self._wakes.items():
-                lanes.create_task(self._lane(once, wake))
+            for once, pause in self._lanes.items():
+                lanes.create_task(self._lane(once, self._wakes[once], pause))
 
     async def start_once(self) -> int:
         """One batch of starts; returns how many rows left the outbox."""
-        return await self._batch(self._ledger.outbox.claim_starts, self._ledger.outbox.mark_started)
+        return await self._batch(self._ledger.outbox.claim_starts, self._ledger.outbox.mark_started, self._each)
 
     async def command_once(self) -> int:
         """One batch of everything else."""
-        return await self._batch(self._ledger.outbox.claim_commands, self._ledger.outbox.mark_delivered)
+        return await self._batch(
+            self._ledger.outbox.claim_commands, self._ledger.outbox.mark_delivered, self._each
+        )
 
-    async def _lane(self, once: Callable[[], Awaitable[int]], wake: asyncio.Event) -> None:
+    async def death_once(self) -> int:
+        """One batch of deaths: one signal to each tenant's desk."""
+        return await self._batch(
+            self._ledger.outbox.claim_deaths, self._ledger.outbox.mark_delivered, self._desks, DEATHS
+        )
+
+    async def _lane(self, once: Callable[[], Awaitable[int]], wake: asyncio.Event, pause: float) -> None:
         failed = 0
         while True:
             wake.clear()
@@ -93,14 +109,27 @@ class Relay:
                 continue
             if delivered == 0:
                 await _until_woken(wake)
+            else:
+                await asyncio.sleep(pause)
 
-    async def _batch(self, claim: Claim, mark: Mark) -> int:
+    async def _each(self, rows: list[OutboxRow]) -> list[BaseException | None]:
+        return await asyncio.gather(*(self._delivery.deliver(row) for row in rows), return_exceptions=True)
+
+    async def _desks(self, rows: list[OutboxRow]) -> list[BaseException | None]:
+        tenants: dict[str, list[OutboxRow]] = {}
+        for row in rows:
+            tenants.setdefault(row.tenant, []).append(row)
+        told = (self._delivery.tell_desk(deaths) for deaths in tenants.values())
+        outcomes = dict(zip(tenants, await asyncio.gather(*told, return_exceptions=True), strict=True))
+        return [outcomes[row.tenant] for row in rows]
+
+    async def _batch(self, claim: Claim, mark: Mark, tell: Tell, batch: int = BATCH) -> int:
         async with self._ledger.database.transaction() as connection:
-            rows = await claim(connection, BATCH)
+            rows = await claim(connection, batch)
             if not rows:
                 return 0
             await self._failpoints.reach("outbox.after_claim")
-            outcomes = await asyncio.gather(*(self._delivery.deliver(row) for row in rows), return_exceptions=True)
+            outcomes = await tell(rows)
             await self._failpoints.reach("outbox.after_start")
             taken = [row.id for row, outcome in zip(rows, outcomes, strict=True) if outcome is None]
             await mark(connection, taken)

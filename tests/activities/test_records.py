@@ -1,8 +1,6 @@
-"""What the ledger is told of a job's course may be told twice; and somebody hears of each death."""
+"""What the ledger is told of a job's course may be told twice."""
 
-import pytest
-
-from activities.inputs import Alert, Death, DeathNotice, Finished, Redrive
+from activities.inputs import Death, Finished, Redrive
 from activities.records import Records
 from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.states import JobState
@@ -62,20 +60,3 @@ async def test_a_redrive_that_is_recorded_tells_the_new_deadline(stage: Stage) -
 
     job = await stage.scene.job(job_id)
     assert (resumed.state, resumed.deadline_at) == (JobState.RUNNING, job.deadline_at)
-
-
-async def test_somebody_is_told_of_a_death_once_and_without_content(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job_id = await stage.scene.dead(text="s3cr3t request")
-    notice = DeathNotice(job_id=job_id, generation=1, agent="support-triage", reason="content_refused")
-    alert = records(stage.scene.ledger).raise_alert
-
-    for _ in range(2):
-        await FIRST.environment("alert").run(alert, Alert(tenant="acme", notice=notice))
-
-    told_of = [line for line in capsys.readouterr().out.splitlines() if "job_died" in line]
-    assert len(told_of) == 1
-    assert job_id in told_of[0]
-    assert "s3cr3t" not in told_of[0]
-    assert (await stage.scene.letter(job_id)).alerted_at is not None

@@ -1,14 +1,19 @@
 """Dead letters: a reviewer reads them, and says once what becomes of each."""
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from httpx import AsyncClient
 
+from agentjobs.domain.budget import Usage
+from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.failures import Category
 from tests.api.front import UI, UNKNOWN, Front, pointers
+from tests.ledger.scene import RESERVE_TEN
 
+MODEL_CALL = {"kind": EffectKind.MODEL, "name": "model", "effect_class": EffectClass.READ_ONLY}
 NOTE = {"note": "the grant is in place now"}
 
 
@@ -45,6 +50,39 @@ async def test_each_reading_of_the_input_is_on_record(front: Front, rita: AsyncC
     assert await front.scene.rows("SELECT tenant, actor, action, target FROM audit_log") == [
         {"tenant": "acme", "actor": "rita", "action": "read_dead_letter", "target": job_id}
     ]
+
+
+async def test_a_letter_tells_what_was_spent_on_what(front: Front, rita: AsyncClient) -> None:
+    scene = front.scene
+    job_id = await scene.running()
+    attempts = [
+        await scene.begin_attempt(job_id, "step-1.model", **MODEL_CALL, attempt=number, reserve=RESERVE_TEN)
+        for number in (1, 2)
+    ]
+    await scene.fail(attempts[0], release=False)  # crashed for the ledger: the second one began
+    usage = Usage(tokens_in=7, tokens_out=2, usd=Decimal("0.25"))
+    await scene.ledger.effects.complete(
+        scene.intent(job_id, "step-1.model", **MODEL_CALL), attempts[1], {}, usage=usage, model="m"
+    )
+    await scene.bury(job_id, reason=Category.BUDGET_EXCEEDED)
+
+    letter = (await rita.get(f"/v1/dead-letters/{job_id}")).json()
+
+    nothing = {"tokens_in": 0, "tokens_out": 0, "usd": "0.000000", "usd_reserved": "0.000000"}
+    assert letter["spent"] == [
+        {**nothing, "step": "step-1.model", "model": None, "attempts": 1, "tokens_reserved": 10},
+        {
+            **{"step": "step-1.model", "model": "m", "attempts": 1, "tokens_in": 7, "tokens_out": 2},
+            **{"usd": "0.250000", "tokens_reserved": 0, "usd_reserved": "0.000000"},
+        },
+    ]
+
+
+async def test_a_job_that_cost_nothing_has_spent_nothing(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.running()
+    await front.scene.bury(job_id)
+
+    assert (await rita.get(f"/v1/dead-letters/{job_id}")).json()["spent"] == []
 
 
 async def test_the_list_comes_in_pages_and_can_be_narrowed(front: Front, rita: AsyncClient) -> None:
@@ -117,14 +155,29 @@ async def test_a_word_is_recorded_and_queued(
     assert await front.scene.rows("SELECT payload FROM outbox WHERE topic = $1", f"{verb}_job") == [
         {"payload": payload}
     ]
-    assert await front.scene.rows("SELECT actor, action, target, note FROM audit_log") == [
+    chosen = {name: value for name, value in payload.items() if name != "generation"}
+    assert await front.scene.rows("SELECT actor, action, target, note, details FROM audit_log") == [
         {
             "actor": "rita",
             "action": "redrive_again" if payload.get("again") else verb,
             "target": job_id,
             "note": NOTE["note"],
+            "details": chosen,
         }
     ]
+    event = (await front.ledger.jobs.events(job_id))[-1]
+    assert (event.type, event.data) == (f"{verb}_requested", payload)
+
+
+async def test_the_version_that_a_job_goes_on_with_is_on_record(front: Front, rita: AsyncClient) -> None:
+    job_id = await front.scene.dead()
+    await rita.post(f"/v1/dead-letters/{job_id}/redrive", json={**NOTE, "policy": "current"})
+
+    await front.ledger.outcomes.resume(job_id, generation=1, policy_version="2")
+
+    asked, done = (await front.ledger.jobs.events(job_id))[-2:]
+    assert (asked.type, asked.data["policy"]) == ("redrive_requested", "current")
+    assert (done.type, done.data) == ("redriven", {"generation": 1, "policy_version": "2"})
 
 
 @pytest.mark.parametrize("first", ["redrive", "discard"])

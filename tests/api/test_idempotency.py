@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import asyncpg
 import pytest
@@ -49,6 +50,65 @@ async def test_a_body_that_means_the_same_is_the_same(ann: AsyncClient, body: by
     second = await ann.post("/v1/jobs", content=body, headers=headers)
 
     assert second.json()["id"] == first.json()["id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fingerprint"),
+    [
+        (REQUEST, "0e9fb4dc4a89c5854bd309c5ebceafa24a18e9617e44595b4f8eb9eec1f7e702"),
+        ({**REQUEST, "budget": {}}, "9570d217c072103bf2bc9024862e2a6840a7db20f498a9c9b070a941a60cd1e8"),
+        (
+            {**REQUEST, "budget": {"steps": None}},
+            "9570d217c072103bf2bc9024862e2a6840a7db20f498a9c9b070a941a60cd1e8",
+        ),
+        (
+            {
+                "input": {"text": "Grüße"},
+                "deadline_seconds": 60,
+                "budget": {"tokens": 7, "usd": "0.25"},
+                "priority": 1,
+            },
+            "7fb43cbcf8aebbebd666bca22c14ff619552316aed90e493d570bdf33802d343",
+        ),
+    ],
+    ids=["no budget", "empty budget", "no steps", "all that there was"],
+)
+async def test_a_key_of_the_first_release_still_finds_its_job(
+    front: Front, ann: AsyncClient, body: dict[str, Any], fingerprint: str
+) -> None:
+    # Written down before a budget had steps.
+    first = await ann.post("/v1/jobs", json=body, headers={"Idempotency-Key": "k1"})
+
+    second = await ann.post("/v1/jobs", json=body, headers={"Idempotency-Key": "k1"})
+
+    assert second.json()["id"] == first.json()["id"]
+    assert await front.scene.rows("SELECT fingerprint FROM idempotency_keys") == [{"fingerprint": fingerprint}]
+
+
+async def test_other_steps_are_another_request(ann: AsyncClient) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    await ann.post("/v1/jobs", json={**REQUEST, "budget": {"steps": 2}}, headers=headers)
+
+    same = await ann.post("/v1/jobs", json={**REQUEST, "budget": {"steps": 2}}, headers=headers)
+    others = [
+        await ann.post("/v1/jobs", json={**REQUEST, "budget": b}, headers=headers) for b in ({"steps": 3}, {})
+    ]
+
+    assert (same.status_code, [other.status_code for other in others]) == (202, [422, 422])
+
+
+async def test_another_trace_is_the_same_request(ann: AsyncClient) -> None:
+    first, second = [
+        await ann.post(
+            "/v1/jobs",
+            json=REQUEST,
+            headers={"Idempotency-Key": "k1", "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"},
+        )
+        for trace_id in ("1" * 32, "2" * 32)
+    ]
+
+    assert second.json() == first.json()
+    assert second.json()["trace_id"] == "1" * 32
 
 
 async def test_the_same_key_with_another_body_is_refused(front: Front, ann: AsyncClient) -> None:

@@ -13,7 +13,7 @@ from tests.api.front import Front
 Document = dict[str, Any]
 
 OPERATION_IDS = {
-    *("submitJob", "listJobs", "readJob", "listAttempts", "cancelJob"),
+    *("submitJob", "listJobs", "readJob", "listAttempts", "cancelJob", "listWaiting", "readBudget", "setBudget"),
     *("listDeadLetters", "reportDeadLetters", "readDeadLetter", "redriveDeadLetter", "discardDeadLetter"),
     *("createKey", "listKeys", "readKey", "revokeKey", "addGrant", "listGrants", "revokeGrant"),
     *("health", "ready"),
@@ -82,7 +82,8 @@ def test_headers_that_a_client_needs_are_declared(document: Document) -> None:
     assert submit["responses"]["503"]["headers"].keys() == {"Retry-After"}
     assert submit["responses"]["401"]["headers"].keys() == {"WWW-Authenticate"}
     assert [(one["name"], one["in"], one["required"]) for one in submit["parameters"]] == [
-        ("Idempotency-Key", "header", False)
+        ("Idempotency-Key", "header", False),
+        ("traceparent", "header", False),
     ]
 
 
@@ -93,7 +94,7 @@ def test_bodies_refuse_what_they_do_not_name_and_have_examples(document: Documen
         if "requestBody" in operation
     ]
 
-    assert sorted(bodies) == ["DiscardOrder", "NewGrant", "NewJob", "NewKey", "RedriveOrder"]
+    assert sorted(bodies) == ["DiscardOrder", "MonthlyBudget", "NewGrant", "NewJob", "NewKey", "RedriveOrder"]
     for name in bodies:
         schema = document["components"]["schemas"][name]
         assert schema["additionalProperties"] is False

@@ -2,11 +2,13 @@
 
 import base64
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from httpx import AsyncClient
 
+from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.states import JobState
 from tests.api.front import REQUEST, Front, pointers
 
@@ -115,6 +117,37 @@ async def test_every_attempt_is_told(front: Front, ann: AsyncClient) -> None:
         ("plan", "succeeded", None, None),
         ("step-1.create_ticket", "failed", "unavailable", 30.0),
     ]
+
+
+async def test_an_attempt_tells_what_it_cost_and_holds_back(front: Front, ann: AsyncClient) -> None:
+    scene = front.scene
+    job = await scene.accept()
+    held = Reservation(tokens=10, usd=Decimal("0.5"))
+    for number in (1, 2):
+        attempt_id = await scene.begin_attempt(job.id, reserve=held, attempt=number)
+    usage = Usage(tokens_in=7, tokens_out=2, usd=Decimal("0.25"))
+    await scene.ledger.effects.complete(scene.intent(job.id), attempt_id, {}, usage=usage, model="m")
+
+    items = (await ann.get(f"/v1/jobs/{job.id}/attempts")).json()["items"]
+    status = (await ann.get(f"/v1/jobs/{job.id}")).json()
+
+    held_back = [(one["outcome"], one["tokens_reserved"], one["usd_reserved"], one["usd"]) for one in items]
+    assert held_back == [("crashed", 10, "0.500000", "0.000000"), ("succeeded", 0, "0.000000", "0.250000")]
+    assert items[0]["id"] < items[1]["id"] == attempt_id
+    assert {one["trace_id"] for one in items} == {job.trace_id} == {status["trace_id"]}
+    assert status["usage"] == {
+        **{"tokens_in": 7, "tokens_out": 2, "usd": "0.250000", "tokens_reserved": 10, "usd_reserved": "0.500000"}
+    }
+
+
+async def test_an_attempt_that_was_cut_off_is_told_as_abandoned(front: Front, ann: AsyncClient) -> None:
+    job_id = (await front.scene.accept()).id
+    attempt_id = await front.scene.begin_attempt(job_id)
+    await front.ledger.effects.abandon_attempt(attempt_id)
+
+    items = (await ann.get(f"/v1/jobs/{job_id}/attempts")).json()["items"]
+
+    assert [(one["id"], one["outcome"], one["category"]) for one in items] == [(attempt_id, "abandoned", None)]
 
 
 async def test_a_new_job_has_no_attempts(ann: AsyncClient) -> None:

@@ -32,7 +32,7 @@ async def test_what_was_asked_for_is_kept(front: Front, ann: AsyncClient) -> Non
         "agent": "support-triage",
         "input": {"text": "Grüße 😡\nzwei"},
         "deadline_seconds": 60,
-        "budget": {"tokens": 7, "usd": "0.25"},
+        "budget": {"tokens": 7, "usd": "0.25", "steps": 2},
         "priority": 1,
     }
 
@@ -41,7 +41,7 @@ async def test_what_was_asked_for_is_kept(front: Front, ann: AsyncClient) -> Non
     stored = await front.scene.rows('SELECT input, "user", tenant, origin FROM jobs')
     deadline = datetime.fromisoformat(job["deadline_at"]) - datetime.fromisoformat(job["created_at"])
     assert stored == [{"input": {"text": "Grüße 😡\nzwei"}, "user": "ann", "tenant": "acme", "origin": "api"}]
-    assert job["budget"] == {"tokens": 7, "usd": "0.250000"}
+    assert job["budget"] == {"tokens": 7, "usd": "0.250000", "steps": 2}
     assert job["priority"] == 1
     assert deadline == timedelta(seconds=60)
 
@@ -49,7 +49,7 @@ async def test_what_was_asked_for_is_kept(front: Front, ann: AsyncClient) -> Non
 async def test_a_limit_that_is_not_named_is_the_agents_own(ann: AsyncClient) -> None:
     job = (await ann.post("/v1/jobs", json={**REQUEST, "budget": {"usd": 0.5}})).json()
 
-    assert job["budget"] == {"tokens": 200_000, "usd": "0.500000"}
+    assert job["budget"] == {"tokens": 200_000, "usd": "0.500000", "steps": None}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,9 @@ async def test_a_limit_that_is_not_named_is_the_agents_own(ann: AsyncClient) -> 
         {"budget": None},
         {"budget": {}},
         {"budget": {"usd": "999999.999999"}},
+        {"budget": {"steps": 1}},
+        {"budget": {"steps": 100}},
+        {"budget": {"steps": None}},
     ],
     ids=lambda changed: str(changed)[:40],
 )
@@ -105,6 +108,9 @@ async def test_the_last_allowed_value_is_accepted(ann: AsyncClient, changed: Bod
         ({"budget": {"usd": "0.0000001"}}, "/budget/usd"),
         ({"budget": {"usd": "1000000"}}, "/budget/usd"),
         ({"budget": {"usd": True}}, "/budget/usd"),
+        ({"budget": {"steps": 0}}, "/budget/steps"),
+        ({"budget": {"steps": 101}}, "/budget/steps"),
+        ({"budget": {"steps": "3"}}, "/budget/steps"),
         ({"budget": [1]}, "/budget"),
         *(
             ({name: "x"}, "")

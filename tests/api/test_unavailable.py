@@ -15,7 +15,16 @@ from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.front import REQUEST, Front, new_app
 from tests.conftest import fresh_database
 
-PATHS = ["/v1/jobs", "/v1/jobs/x", "/v1/dead-letters", "/v1/keys", "/v1/grants", "/readyz"]
+PATHS = [
+    "/v1/jobs",
+    "/v1/jobs/x",
+    "/v1/waiting",
+    "/v1/dead-letters",
+    "/v1/budget",
+    "/v1/keys",
+    "/v1/grants",
+    "/readyz",
+]
 
 
 @pytest.fixture

@@ -8,103 +8,19 @@ from typing import Any
 
 import httpx
 
+from tests.commands.documents import Document, job_document
+
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 URL = "http://127.0.0.1:8080"
 API_KEY = "ajk_submit"
 ADMIN_KEY = "ajk_admin"
 ROLES = {API_KEY: {"submit"}, ADMIN_KEY: {"submit", "review", "admin"}}
+NEEDED = {
+    **{"jobs": "submit", "dead-letters": "review", "keys": "admin", "grants": "admin"},
+    **{"waiting": "submit", "budget": "submit", "PUT budget": "admin"},
+}
 
-Document = dict[str, Any]
 Trouble = Callable[[httpx.Request], httpx.Response]
-
-
-def job_document(job_id: str, state: str = "pending", **changed: Any) -> Document:
-    return {
-        "id": job_id,
-        "state": state,
-        "agent": "support-triage",
-        "policy_version": "1",
-        "priority": 3,
-        "step": None,
-        "attempt": 0,
-        "next_attempt_at": None,
-        "failure": None,
-        "usage": {"tokens_in": 0, "tokens_out": 0, "usd": "0.000000"},
-        "budget": {"tokens": None, "usd": None},
-        "generation": 0,
-        "cancel_requested_at": None,
-        "deadline_at": "2026-03-01T13:00:00Z",
-        "created_at": "2026-03-01T11:58:00Z",
-        "started_at": None,
-        "updated_at": "2026-03-01T11:59:00Z",
-        "finalized_at": None,
-        "result": None,
-        "links": {
-            "self": f"/v1/jobs/{job_id}",
-            "attempts": f"/v1/jobs/{job_id}/attempts",
-            "cancel": f"/v1/jobs/{job_id}/cancel",
-            "temporal_ui": None,
-        },
-        **changed,
-    }
-
-
-def succeeded(job_id: str, answer: str = "A ticket is open.") -> Document:
-    effects = [
-        {
-            "step": "step-1.create_ticket",
-            "tool": "create_ticket",
-            "state": "completed",
-            "receipt": {"ticket": "T-1"},
-        }
-    ]
-    return job_document(
-        job_id,
-        "succeeded",
-        step="answer",
-        attempt=1,
-        finalized_at="2026-03-01T12:00:00Z",
-        result={"answer": answer, "plan": None, "effects": effects},
-    )
-
-
-def dead(job_id: str, message: str = "the tracker refused the key") -> Document:
-    step = "step-1.create_ticket"
-    failure = {"category": "access_denied", "reason": "access_denied", "message": message, "step": step}
-    return job_document(job_id, "dead", step=step, attempt=1, failure=failure)
-
-
-def letter_document(letter_id: str, **changed: Any) -> Document:
-    return {
-        "id": letter_id,
-        "generation": 1,
-        "state": "open",
-        "category": "access_denied",
-        "reason": "access_denied",
-        "message": "the tracker refused the key",
-        "step": "step-1.create_ticket",
-        "agent": "support-triage",
-        "policy_version": "1",
-        "worker": "worker-1",
-        "origin": "api",
-        "review_id": "rev-1",
-        "attempts": 1,
-        "effects_done": [],
-        "effects_in_doubt": ["step-1.create_ticket"],
-        "died_at": "2026-03-01T11:00:00Z",
-        "alerted_at": None,
-        "resolved_at": None,
-        "resolved_by": None,
-        "note": None,
-        "links": {
-            "self": f"/v1/dead-letters/{letter_id}",
-            "job": f"/v1/jobs/{letter_id}",
-            "redrive": f"/v1/dead-letters/{letter_id}/redrive",
-            "discard": f"/v1/dead-letters/{letter_id}/discard",
-            "temporal_ui": None,
-        },
-        **changed,
-    }
 
 
 def problem(
@@ -135,6 +51,8 @@ class FakeApi:
         self.letters: dict[str, Document] = {}
         self.keys: dict[str, Document] = {}
         self.grants: list[Document] = []
+        self.temporal_ui: str | None = None
+        self.limits: Document = {"tokens": None, "usd": None}
         self.troubles: list[Trouble] = []
         self.becomes: Callable[[str], list[Document]] = lambda job_id: [job_document(job_id)]
         self.requests: list[httpx.Request] = []
@@ -161,7 +79,7 @@ class FakeApi:
         if key not in ROLES:
             return problem(401, "Unauthorized", "the key is not known")
         _, _, collection, *rest = request.url.path.split("/")
-        needed = {"jobs": "submit", "dead-letters": "review", "keys": "admin", "grants": "admin"}[collection]
+        needed = NEEDED.get(f"{request.method} {collection}") or NEEDED[collection]
         if needed not in ROLES[key]:
             return problem(403, "Forbidden", f"this needs the role {needed}")
         answer: httpx.Response = getattr(self, "_" + collection.replace("-", "_"))(request, rest)
@@ -209,6 +127,27 @@ class FakeApi:
             return problem(409, "Conflict", f"the job is {job['state']}")
         job["cancel_requested_at"] = "2026-03-01T12:00:00Z"
         return httpx.Response(202, json=job)
+
+    def _waiting(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
+        jobs = [states[0] for states in self.jobs.values() if states[0]["state"] == "retry_wait"]
+        jobs.sort(key=lambda job: str(job["next_attempt_at"]))
+        by_category: dict[str, list[Document]] = {}
+        for job in jobs:
+            by_category.setdefault(job["failure"]["category"], []).append(job)
+        counts = [
+            {"category": category, "count": len(alike), "next_at": alike[0]["next_attempt_at"]}
+            for category, alike in by_category.items()
+        ]
+        links = {"self": "/v1/waiting", "temporal_ui": self.temporal_ui}
+        shown = jobs[: int(request.url.params["limit"])]
+        return httpx.Response(200, json={"items": shown, "counts": counts, "total": len(jobs), "links": links})
+
+    def _budget(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
+        if request.method == "PUT":
+            self.limits = json.loads(request.content)
+        spent, held_back = {"tokens": 18, "usd": "0.500000"}, {"tokens": 0, "usd": "0.000000"}
+        month = {"month": "2026-03", "limits": self.limits, "spent": spent, "held_back": held_back}
+        return httpx.Response(200, json=month)
 
     def _dead_letters(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
         match request.method, rest:

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import ADMIN_KEY, FakeApi, letter_document, refused
+from tests.commands.documents import letter_document
+from tests.commands.fake_api import ADMIN_KEY, FakeApi, refused
 
 
 @pytest.fixture
@@ -25,6 +26,27 @@ def test_show_gives_what_is_needed_to_decide(command_line: CommandLine) -> None:
 
     assert "effects in doubt  step-1.create_ticket\n" in shown
     assert "input             It\n                  hurts.\n" in shown
+
+
+def test_show_tells_what_was_spent_on_what(command_line: CommandLine, api: FakeApi) -> None:
+    cost = {"tokens_in": 7, "tokens_out": 2, "usd": "0.250000", "tokens_reserved": 0, "usd_reserved": "0.000000"}
+    held = {"tokens_in": 0, "tokens_out": 0, "usd": "0.000000", "tokens_reserved": 10, "usd_reserved": "0.500000"}
+    api.letters["a"]["spent"] = [
+        {"step": "plan", "model": "big", "attempts": 1, **cost},
+        {"step": "step-1.model", "model": None, "attempts": 2, **held},
+    ]
+
+    lines = command_line.run("dead", "show", "a").stdout.splitlines()[-3:]
+
+    assert [line.split() for line in lines] == [
+        ["SPENT", "ON", "MODEL", "ATTEMPTS", "TOKENS", "IN", "OUT", "USD", "HELD", "BACK"],
+        ["plan", "big", "1", "7", "2", "0.250000", "-"],
+        ["step-1.model", "-", "2", "0", "0", "-", "10", "tokens,", "0.500000", "USD"],
+    ]
+
+
+def test_show_of_a_job_that_cost_nothing_has_no_table(command_line: CommandLine) -> None:
+    assert "SPENT ON" not in command_line.run("dead", "show", "a").output
 
 
 def test_redrive_sends_note_and_policy(command_line: CommandLine, api: FakeApi) -> None:

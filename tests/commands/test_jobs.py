@@ -1,8 +1,11 @@
-import json
 import re
 
+import pytest
+
+from agentjobs.commands.job_lines import ATTEMPT_COLUMNS
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import FakeApi, dead, job_document, succeeded
+from tests.commands.documents import attempt_document, dead, job_document, succeeded
+from tests.commands.fake_api import FakeApi
 
 
 def test_status_shows_where_a_job_stands(command_line: CommandLine, api: FakeApi) -> None:
@@ -118,30 +121,89 @@ def test_cancel(command_line: CommandLine, api: FakeApi) -> None:
     assert (refused.exit_code, "the job is succeeded" in refused.stderr) == (1, True)
 
 
-def test_attempts_show_category_wait_and_cost(command_line: CommandLine, api: FakeApi) -> None:
+def attempted(api: FakeApi) -> None:
     api.jobs["a"] = [succeeded("a")]
-    api.attempts["a"] = [
-        {
-            "step": "step-1.model",
-            "run_id": "r",
-            "attempt": 1,
-            "worker": "worker-1",
-            "outcome": "failed",
-            "category": "rate_limited",
-            "message": "slow down",
-            "wait_seconds": 1.25,
-            "next_attempt_at": None,
-            "model": "offline",
-            "tokens_in": 10,
-            "tokens_out": 5,
-            "usd": "0.000010",
-            "started_at": "2026-03-01T11:00:00Z",
-            "finished_at": "2026-03-01T11:00:02.5Z",
-        }
+    failed = {"outcome": "failed", "category": "rate_limited", "message": "slow down " * 20, "wait_seconds": 1.25}
+    held = {"tokens_reserved": 16_000, "usd_reserved": "0.500000"}
+    api.attempts["a"] = [attempt_document(**failed, **held), attempt_document(id=2, attempt=2)]
+
+
+def test_attempts_in_a_pipe_are_whole(command_line: CommandLine, api: FakeApi) -> None:
+    attempted(api)
+
+    header, first, second, total = command_line.run("attempts", "a").stdout.splitlines()
+
+    assert first.split()[:7] == [
+        *("step-1.create_ticket", "1", "failed", "1.2s", "15", "0.000010", "worker-1-of-a-machine")
     ]
+    assert "2.5s  offline  16000 tokens, 0.500000 USD  2026-03-01T11:00:00Z  rate_limited: slow down" in first
+    assert first.endswith(("slow down " * 20).strip())
+    assert header.index("WORKER") == first.index("worker-1") == second.index("worker-1")
+    assert total == "2 attempts: spent 30 tokens, 0.000020 USD; held back 16000 tokens, 0.500000 USD"
 
-    row = command_line.run("attempts", "a").stdout.splitlines()[1]
 
-    assert row.split()[:5] == ["step-1.model", "1", "failed", "2026-03-01T11:00:00Z", "2.5s"]
-    assert row.endswith("1.2s  offline  15      0.000010  rate_limited: slow down")
-    assert json.loads(command_line.run("attempts", "a", "--json").stdout)["items"][0]["run_id"] == "r"
+def test_attempts_of_nothing_have_no_total(command_line: CommandLine, api: FakeApi) -> None:
+    api.jobs["a"] = [job_document("a")]
+
+    result = command_line.run("attempts", "a")
+
+    assert (result.stdout, result.stderr) == ("", "no attempts yet\n")
+
+
+def test_attempts_that_cost_nothing_say_so(command_line: CommandLine, api: FakeApi) -> None:
+    api.jobs["a"] = [succeeded("a")]
+    api.attempts["a"] = [attempt_document(tokens_in=0, tokens_out=0, usd="0.000000", outcome="abandoned")]
+
+    shown = command_line.run("attempts", "a").stdout
+
+    assert "abandoned" in shown
+    assert shown.endswith("1 attempt: spent nothing; held back nothing\n")
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (80, ["STEP", "ATTEMPT", "OUTCOME", "WAIT", "TOKENS", "USD", "FAILURE"]),
+        (90, ["STEP", "ATTEMPT", "OUTCOME", "WAIT", "TOKENS", "USD", "WORKER", "FAILURE"]),
+        (120, [*ATTEMPT_COLUMNS[:10], "FAILURE"]),
+        (200, [*ATTEMPT_COLUMNS]),
+    ],
+)
+def test_attempts_fit_every_terminal(
+    command_line: CommandLine, api: FakeApi, width: int, columns: list[str]
+) -> None:
+    attempted(api)
+
+    header, *rows, total = terminal_lines(command_line, width, "attempts", "a")
+
+    assert re.split(r"\s{2,}", header.rstrip()) == columns
+    assert max(map(len, [header, *rows])) <= width
+    assert "1.2s  15      0.000010" in rows[0]
+    assert re.search("rate_limit.*…$", rows[0].rstrip())
+    assert rows[0].startswith("step-1.create_ticket  1        failed")
+    assert total.startswith("2 attempts: spent 30 tokens")
+
+
+def test_attempts_json_keeps_every_field(command_line: CommandLine, api: FakeApi) -> None:
+    attempted(api)
+
+    assert command_line.json("attempts", "a")["items"] == api.attempts["a"]
+
+
+def test_status_shows_limits_and_what_is_held_back(command_line: CommandLine, api: FakeApi) -> None:
+    usage = {"tokens_in": 7, "tokens_out": 2, "usd": "0.2", "tokens_reserved": 10, "usd_reserved": "0.500000"}
+    budget = {"tokens": 50_000, "usd": "0.250000", "steps": 3}
+    api.jobs["a"] = [job_document("a", usage=usage, budget=budget)]
+
+    shown = command_line.run("status", "a").stdout
+
+    assert "held back  10 tokens, 0.500000 USD\n" in shown
+    assert "budget     50000 tokens, 0.250000 USD, 3 steps\n" in shown
+    assert "trace      4bf92f3577b34da6a3ce929d0e0e4736\n" in shown
+
+
+def terminal_lines(command_line: CommandLine, width: int, *arguments: str) -> list[str]:
+    """What a terminal of so many columns shows, without styles."""
+    terminal = {"TTY_COMPATIBLE": "1", "COLUMNS": str(width), "NO_COLOR": "1", "TERM": "xterm"}
+    shown = command_line.run(*arguments, env=terminal).stdout
+    return re.sub(r"\x1b\[[012]?m", "", shown).splitlines()

@@ -5,7 +5,8 @@ import httpx
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import FakeApi, answering, dead, letter_document, problem, succeeded
+from tests.commands.documents import dead, letter_document, succeeded, waiting
+from tests.commands.fake_api import FakeApi, answering, problem
 
 NASTY = "[bold red]x[/] \x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp.exe\x00\r\nnext :smile: https://e.org"
 COMMANDS = [
@@ -13,6 +14,7 @@ COMMANDS = [
     ("watch", "a"),
     ("list",),
     ("attempts", "a"),
+    ("waiting",),
     ("dead", "list"),
     ("dead", "show", "a"),
 ]
@@ -21,6 +23,8 @@ COMMANDS = [
 def nasty_api(api: FakeApi) -> None:
     job = dead("a", message=NASTY) | {"agent": NASTY, "result": succeeded("a", NASTY)["result"]}
     api.jobs["a"] = [job]
+    api.jobs["b"] = [waiting("b", "2026-03-01T12:05:00Z", agent=NASTY, step=NASTY)]
+    api.temporal_ui = NASTY
     attempt = {"step": NASTY, "attempt": 1, "outcome": NASTY, "message": NASTY, "model": NASTY}
     api.attempts["a"] = [attempt]
     api.letters["a"] = letter_document("a", message=NASTY, note=NASTY, effects_done=[{"receipt": NASTY}, NASTY])

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import FakeApi, answering, job_document, problem, succeeded
+from tests.commands.documents import job_document, succeeded
+from tests.commands.fake_api import FakeApi, answering, problem
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import FakeApi, answering, dead, job_document, problem, refused, succeeded
+from tests.commands.documents import dead, job_document, succeeded
+from tests.commands.fake_api import FakeApi, answering, problem, refused
 
 
 def sent(api: FakeApi) -> dict[str, object]:
@@ -119,7 +120,7 @@ def test_retry_after_is_honoured(command_line: CommandLine, api: FakeApi) -> Non
     result = command_line.run("submit", "help")
 
     assert result.exit_code == 0
-    assert command_line.waits == pytest.approx([7.35, 21.0])
+    assert command_line.waits == pytest.approx([7.5, 21.0])
 
 
 def test_a_first_try_still_in_flight_is_waited_for(command_line: CommandLine, api: FakeApi) -> None:

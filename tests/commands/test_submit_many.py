@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import FakeApi, answering, dead, problem, refused, succeeded
+from tests.commands.documents import dead, succeeded
+from tests.commands.fake_api import FakeApi, answering, problem, refused
 
 
 @pytest.fixture

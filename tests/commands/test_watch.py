@@ -1,15 +1,8 @@
 import pytest
 
 from tests.commands.conftest import CommandLine
-from tests.commands.fake_api import (
-    FakeApi,
-    answering,
-    dead,
-    job_document,
-    problem,
-    refused,
-    succeeded,
-)
+from tests.commands.documents import dead, job_document, succeeded
+from tests.commands.fake_api import FakeApi, answering, problem, refused
 
 WAITING = job_document(
     "a",

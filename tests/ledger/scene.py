@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from agentjobs.domain import keys
-from agentjobs.domain.budget import Reservation
+from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.job import Budget, Principal
@@ -20,6 +20,9 @@ from agentjobs.ledger.records import DeadLetterRecord, EffectRecord, JobRecord
 from tests.world import eventually
 
 CREATE_TICKET = keys.tool_step(1, "create_ticket")
+MODEL_CALL: dict[str, Any] = {"kind": EffectKind.MODEL, "name": "model", "effect_class": EffectClass.READ_ONLY}
+"""What an intent to ask a model says of itself."""
+
 _numbers = count(1)
 
 
@@ -66,8 +69,7 @@ class Scene:
     async def running(self, **changes: Any) -> str:
         """A job with its plan done; its id."""
         job_id = (await self.accept(**changes)).id
-        plan = {"kind": EffectKind.MODEL, "name": "model", "effect_class": EffectClass.READ_ONLY}
-        await self.done(job_id, keys.PLAN, {"text": "a plan"}, **plan)
+        await self.done(job_id, keys.PLAN, {"text": "a plan"}, **MODEL_CALL)
         return job_id
 
     async def dead(self, **changes: Any) -> str:
@@ -116,10 +118,18 @@ class Scene:
         attempt_id = await self.begin_attempt(job_id, step, **changes)
         await self.ledger.effects.complete(self.intent(job_id, step, **changes), attempt_id, result)
 
-    async def fail(self, attempt_id: int, *, release: bool, wait_seconds: float | None = 30.0) -> None:
+    async def fail(
+        self,
+        attempt_id: int,
+        *,
+        release: bool,
+        wait_seconds: float | None = 30.0,
+        category: Category = Category.UNAVAILABLE,
+        paid: Usage | None = None,
+    ) -> None:
         """The attempt failed."""
-        failed = failure(Category.UNAVAILABLE, "away", CREATE_TICKET)
-        await self.ledger.effects.fail(attempt_id, failed, wait_seconds=wait_seconds, release=release)
+        failed = failure(category, "away", CREATE_TICKET)
+        await self.ledger.effects.fail(attempt_id, failed, wait_seconds=wait_seconds, release=release, paid=paid)
 
     async def abandon(self, job_id: str, step: str = CREATE_TICKET) -> None:
         """The effect is given up."""

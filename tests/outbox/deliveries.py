@@ -1,6 +1,6 @@
 """A delivery that does what a test scripts, in place of Temporal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from temporalio.service import RPCError, RPCStatusCode
@@ -32,6 +32,11 @@ class ScriptedDelivery(Delivery):
         if problem is not None:
             raise problem
         self.taken.append(row.job_id)
+
+    async def tell_desk(self, rows: Sequence[OutboxRow]) -> None:
+        """Take the rows, or raise what is scripted for the first of them that has a problem."""
+        for row in rows:
+            await self.deliver(row)
 
 
 def relay(ledger: Ledger, delivery: Delivery, failpoints: str = "") -> Relay:

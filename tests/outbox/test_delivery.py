@@ -158,7 +158,7 @@ async def test_a_word_that_was_carried_out_already_is_dropped(world: World) -> N
 
     await world.relay().command_once()
 
-    assert await _topics(world) == ["start_job"]
+    assert await _topics(world) == ["start_job", "job_died"]
     assert await _is_unknown(world.workflow(job_id))
 
 
@@ -169,8 +169,8 @@ async def test_a_death_that_is_told_twice_is_one_notice_to_one_desk(world: World
     world.failpoints = "outbox.after_start=raise@1"
     relay = world.relay()
     with pytest.raises(FailpointError):
-        await relay.command_once()
-    await relay.command_once()
+        await relay.death_once()
+    await relay.death_once()
 
     async with world.running():
         letter = await world.until_alerted(job_id)

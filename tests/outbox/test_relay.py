@@ -65,6 +65,7 @@ async def test_two_relays_at_once_deliver_each_start_once(scene: Scene) -> None:
 async def test_two_relays_at_once_deliver_each_command_once(scene: Scene) -> None:
     jobs = [await scene.dead() for _ in range(2 * BATCH)]
     await scene.execute("DELETE FROM outbox WHERE topic = 'start_job'")
+    await scene.execute("UPDATE outbox SET topic = 'cancel_job'")
     delivery = ScriptedDelivery()
     relays = [relay(scene.ledger, delivery) for _ in range(2)]
 
@@ -187,16 +188,19 @@ async def test_a_command_that_can_never_be_taken_does_not_kill_its_job_again(sce
     assert await scene.topics() == ["start_job", "job_died"]
 
 
-async def test_starts_and_commands_go_by_lanes_of_their_own(scene: Scene) -> None:
+async def test_starts_commands_and_deaths_go_by_lanes_of_their_own(scene: Scene) -> None:
     started, died = (await scene.accept()).id, await scene.dead()
+    cancelled = await scene.dead()
+    await scene.execute(
+        "UPDATE outbox SET topic = 'cancel_job' WHERE topic = 'job_died' AND job_id = $1", cancelled
+    )
     delivery = ScriptedDelivery()
 
-    await relay(scene.ledger, delivery).command_once()
-    commands = list(delivery.taken)
+    for lane in (relay(scene.ledger, delivery).command_once, relay(scene.ledger, delivery).death_once):
+        assert await lane() == 1
     await relay(scene.ledger, delivery).start_once()
 
-    assert commands == [died]
-    assert delivery.taken[1:] == [started, died]
+    assert delivery.taken == [cancelled, died, started, died, cancelled]
 
 
 async def test_a_failed_delivery_is_logged_by_its_kind_only(

@@ -1,5 +1,6 @@
--- name: lock_tenant!
-SELECT FROM tenants WHERE id = :tenant FOR NO KEY UPDATE;
+-- name: lock_tenant$
+-- Whether it has a monthly budget.
+SELECT monthly_tokens IS NOT NULL OR monthly_usd IS NOT NULL FROM tenants WHERE id = :tenant FOR NO KEY UPDATE;
 
 -- name: read_budget^
 -- Of a tenant with a monthly budget from the row that its calls wait for; of any other from its attempts.
@@ -19,13 +20,15 @@ SELECT this.month, this.monthly_tokens, this.monthly_usd, coalesce(months.tokens
        coalesce(months.usd, summed.usd) AS usd, coalesce(months.tokens_reserved, summed.tokens_reserved) AS tokens_reserved,
        coalesce(months.usd_reserved, summed.usd_reserved) AS usd_reserved
   FROM this CROSS JOIN summed
-  LEFT JOIN tenant_months AS months ON months.tenant = this.id AND months.month = this.month;
+  LEFT JOIN tenant_months AS months
+    ON months.tenant = this.id AND months.month = this.month
+       AND (this.monthly_tokens IS NOT NULL OR this.monthly_usd IS NOT NULL);
 
 -- name: set_budget!
 UPDATE tenants SET monthly_tokens = :tokens::bigint, monthly_usd = :usd::numeric WHERE id = :tenant;
 
 -- name: drop_months!
--- Without a budget nothing is counted in one row any more.
+-- Without a budget nothing is counted in one row. (A call that began while the budget was removed may have left one.)
 DELETE FROM tenant_months WHERE tenant = :tenant AND month >= date_trunc('month', now() AT TIME ZONE 'UTC')::date;
 
 -- name: join_attempts!
@@ -43,8 +46,7 @@ SELECT :tenant, date_trunc('month', now() AT TIME ZONE 'UTC')::date,
        coalesce(sum(attempts.tokens_reserved), 0), coalesce(sum(attempts.usd_reserved), 0)
   FROM attempts JOIN jobs ON jobs.id = attempts.job_id
  WHERE jobs.tenant = :tenant
-   AND attempts.started_at >= date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-ON CONFLICT DO NOTHING;
+   AND attempts.started_at >= date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC';
 
 -- name: audit_budget!
 INSERT INTO audit_log (tenant, actor, action, target, note) VALUES (:tenant, :actor, 'set_budget', :tenant, :note);

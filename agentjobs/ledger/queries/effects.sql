@@ -295,20 +295,26 @@ UPDATE attempts SET outcome = 'abandoned', finished_at = now() WHERE id = :attem
 -- Where the provider writes this step's answer: durable before anybody waits for it. Only for an attempt that still counts.
 WITH locked AS MATERIALIZED (
     SELECT id FROM jobs WHERE id = (SELECT job_id FROM attempts WHERE id = :attempt_id) FOR NO KEY UPDATE
+), attempt AS MATERIALIZED (
+    SELECT attempts.job_id, attempts.effect_key
+      FROM locked JOIN attempts ON attempts.job_id = locked.id
+     WHERE attempts.id = :attempt_id AND outcome = 'running' FOR NO KEY UPDATE OF attempts
 )
 UPDATE effects SET response_id = :response_id, response_model = :model
-  FROM locked JOIN attempts ON attempts.id = :attempt_id
- WHERE effects.job_id = locked.id AND effects.key = attempts.effect_key AND effects.state = 'begun'
-   AND attempts.outcome = 'running'
+  FROM attempt
+ WHERE effects.job_id = attempt.job_id AND effects.key = attempt.effect_key AND effects.state = 'begun'
 RETURNING effects.key;
 
 -- name: write_text!
 -- A piece of an answer as it is written, under its attempt: a reader drops the text of an attempt that failed.
-WITH job AS (
-    UPDATE jobs SET event_seq = event_seq + 1
-     WHERE id = :job_id AND finalized_at IS NULL
-       AND EXISTS (SELECT FROM attempts WHERE id = :attempt_id AND outcome = 'running')
-    RETURNING id, event_seq
+WITH locked AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = :job_id AND finalized_at IS NULL FOR NO KEY UPDATE
+), attempt AS MATERIALIZED (
+    SELECT attempts.job_id FROM locked JOIN attempts ON attempts.job_id = locked.id
+     WHERE attempts.id = :attempt_id AND outcome = 'running' FOR NO KEY UPDATE OF attempts
+), job AS (
+    UPDATE jobs SET event_seq = event_seq + 1 FROM attempt WHERE jobs.id = attempt.job_id
+    RETURNING jobs.id, jobs.event_seq
 )
 INSERT INTO job_events (job_id, seq, type, data)
 SELECT id, event_seq, 'text',

@@ -45,7 +45,17 @@ SELECT outbox.id, outbox.topic, outbox.job_id, outbox.tenant, outbox.payload, ou
        jobs.budget_steps,
        jobs.cancel_requested_at IS NOT NULL AS cancelling
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
- WHERE topic <> 'start_job' AND available_at <= now()
+ WHERE topic NOT IN ('start_job', 'job_died') AND available_at <= now()
+ ORDER BY outbox.id LIMIT :batch
+   FOR UPDATE OF outbox SKIP LOCKED;
+
+-- name: claim_deaths
+SELECT outbox.id, outbox.topic, outbox.job_id, outbox.tenant, outbox.payload, outbox.attempts,
+       jobs.agent, jobs.policy_version, jobs.deadline_at, jobs.priority, jobs.state, jobs.generation,
+       jobs.budget_steps,
+       jobs.cancel_requested_at IS NOT NULL AS cancelling
+  FROM outbox JOIN jobs ON jobs.id = outbox.job_id
+ WHERE topic = 'job_died' AND available_at <= now()
  ORDER BY outbox.id LIMIT :batch
    FOR UPDATE OF outbox SKIP LOCKED;
 

@@ -1,0 +1,62 @@
+"""An alert in words for machines: the fields of the log, the body of a webhook. Ids, codes, counts and links."""
+
+import json
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from structlog.typing import FilteringBoundLogger
+
+from agentjobs.domain.alerts import Alert, AlertKind
+
+LETTERS = "/v1/dead-letters"
+
+
+def facts(alert: Alert) -> dict[str, Any]:
+    """What every way tells."""
+    return {
+        "tenant": alert.tenant,
+        "agent": alert.agent,
+        "reason": alert.reason,
+        "count": alert.letter_count,
+        "in_doubt": alert.in_doubt_count,
+        "first_died_at": alert.first_died_at.isoformat(),
+        "last_died_at": alert.last_died_at.isoformat(),
+        "jobs": list(alert.shown_ids),
+        **({"level": alert.level} if alert.level else {}),
+    }
+
+
+def links(alert: Alert, base: str | None) -> list[str]:
+    """Where the letters are read: paths of the API, behind its address if that is known."""
+    return [f"{(base or '').rstrip('/')}{LETTERS}/{job_id}" for job_id in alert.shown_ids]
+
+
+def webhook_body(alert: Alert, base: str | None) -> bytes:
+    """Standard Webhooks 1.0.0, "Payload structure": type, timestamp, and data that stays thin."""
+    document = {
+        "type": alert.kind.value,
+        "timestamp": alert.created_at.isoformat(),
+        "data": {"alert": alert.id, **facts(alert), "links": links(alert, base)},
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def write_to(log: FilteringBoundLogger, alert: Alert) -> None:
+    """One event a line. A single death names its job as every other event of a job does."""
+    say, event = _event(log, alert.kind)
+    told = facts(alert) | ({"job": alert.shown_ids[0]} if alert.kind is AlertKind.JOB_DIED else {})
+    say(event, alert=alert.id, **told)
+
+
+def _event(log: FilteringBoundLogger, kind: AlertKind) -> tuple[Callable[..., Any], str]:
+    match kind:
+        case AlertKind.JOB_DIED:
+            return log.error, "job_died"
+        case AlertKind.JOBS_DIED:
+            return log.error, "jobs_died"
+        case AlertKind.ESCALATED:
+            return log.critical, "dead_letters_escalated"
+        case AlertKind.DISCARDING:
+            return log.warning, "dead_letters_discarding"
+        case _:
+            assert_never(kind)

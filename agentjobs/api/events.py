@@ -1,0 +1,117 @@
+"""The route of a job's event stream (docs/events.md)."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from agentjobs.api.authentication import Anyone, Authenticator, visible_user
+from agentjobs.api.declared import headers, problems
+from agentjobs.api.event_feed import EventFeed
+from agentjobs.api.event_stream import EventStream, OpenStreams, Snapshot, Telling
+from agentjobs.api.parts import LedgerPart, LinksPart, found
+from agentjobs.api.problems import Problem
+from agentjobs.api.shown import Links, job_shown
+from agentjobs.api.strict_route import StrictRoute
+from agentjobs.ledger.events import Events, Stand
+from agentjobs.ledger.identity import Caller
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
+
+_SEQ: Final = re.compile(r"[0-9]{1,9}")
+_RESUME_HEADER: Final = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "description": "The `id` of the last event that arrived: the stream goes on strictly after it.",
+    "schema": {"type": "string", "pattern": "^[0-9]{1,9}$"},
+}
+_STREAM: Final = {
+    "description": "The stream. Without an id to go on from, it begins with the event `snapshot`: the status. "
+    "Then comes each event of the job: `id` is its seq, `event` its type, `data` one line of JSON with `seq`, "
+    "`type`, `at` and what belongs to the type. It ends at a final state, or at `dead`.",
+    "headers": headers({"X-Accel-Buffering": "That proxies are to pass events on at once."}),
+}
+_OVER: Final = {"description": "The job is over or dead, and its last event is known: do not connect again."}
+
+
+@router.get(
+    "/{id}/events",
+    status_code=200,
+    response_class=EventStream,
+    operation_id="streamEvents",
+    summary="What happens to a job, as it happens",
+    responses={200: _STREAM, 204: _OVER, **problems(400, 404)},
+    openapi_extra={"parameters": [_RESUME_HEADER]},
+)
+async def events(
+    id: str,
+    caller: Anyone,
+    request: Request,
+    ledger: LedgerPart,
+    links: LinksPart,
+    last_event_id: Annotated[
+        str | None, Query(description="As the header, for clients that cannot set one; the header wins.")
+    ] = None,
+) -> Response:
+    """Server-sent events, resumable by Last-Event-ID."""
+    after = _last_seen(request, last_event_id)
+    source = Events(ledger.database)
+
+    async def stand() -> Stand | None:
+        return await source.stand(caller.tenant, id, user=visible_user(caller))
+
+    now = found(await stand())
+    if after is not None and after > now.seq:
+        raise Problem(
+            400, "last_event_id_unknown", "The job has no such event yet: connect without Last-Event-ID."
+        )
+    if after == now.seq and now.resting:
+        return Response(status_code=204)
+    streams: OpenStreams = request.app.state.streams
+    feed: EventFeed = request.app.state.event_feed
+    owner = (caller.tenant, caller.user)
+    streams.check_room(owner)
+    telling = Telling(
+        feed,
+        id,
+        begin=_snapshot(now, links) if after is None else after,
+        again=_shown_anew(stand, links),
+        may_go_on=_holds(request, caller),
+    )
+    return EventStream(telling, streams, owner)
+
+
+def _last_seen(request: Request, parameter: str | None) -> int | None:
+    given = request.headers.getlist("last-event-id") or ([] if parameter is None else [parameter])
+    if given in ([], [""]):
+        return None
+    if len(given) > 1 or not _SEQ.fullmatch(given[0]):
+        detail = "Last-Event-ID is the id of one event of this stream: give it as it came, or leave it out."
+        raise Problem(400, "last_event_id_malformed", detail)
+    return int(given[0])
+
+
+def _snapshot(stand: Stand, links: Links) -> Snapshot:
+    return Snapshot(job_shown(stand.job, links), stand.seq, is_end=stand.resting)
+
+
+def _shown_anew(
+    stand: Callable[[], Awaitable[Stand | None]], links: Links
+) -> Callable[[], Awaitable[Snapshot | None]]:
+    async def again() -> Snapshot | None:
+        now = await stand()
+        return None if now is None else _snapshot(now, links)
+
+    return again
+
+
+def _holds(request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
+    authenticator: Authenticator = request.app.state.authenticator
+    key = request.headers["authorization"].partition(" ")[2].strip()
+
+    async def holds() -> bool:
+        return await authenticator.caller_of(key) == caller
+
+    return holds

@@ -1,0 +1,27 @@
+"""How the relay declares a job dead whose own workflow no longer can."""
+
+import structlog
+
+from agentjobs.domain.failures import Category, failure
+from agentjobs.domain.states import JobState
+from agentjobs.ledger.comparing import Unsettled
+from agentjobs.ledger.ledger import Ledger
+
+log = structlog.get_logger()
+
+
+async def bury(ledger: Ledger, job: Unsettled, category: Category, message: str) -> bool:
+    """Dead, with its letter and the word to the desk; once, however many find it. False when it was over already.
+
+    `job` is the job as it was read before Temporal was asked: what has moved since is left alone.
+    """
+    state = await ledger.outcomes.bury(
+        job.job_id,
+        generation=job.generation,
+        failure=failure(category, message, job.step),
+        worker="reconciler",
+    )
+    if state is not JobState.DEAD:
+        return False
+    log.warning("job_found_dead", job=job.job_id, reason=category.value)
+    return True
