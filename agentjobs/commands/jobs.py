@@ -37,9 +37,9 @@ def status(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_
 
 @app.command()
 def watch(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
-    """Follow a job until it ends. Exit code 0 when it succeeded, else 1."""
+    """Follow a job until it ends. Exit code 0 when it succeeded, else 1. As JSON: each event, then the job."""
     with opened(context, home, as_json=as_json, door=Door.READING) as here:
-        job = watched(here, job_id, beside=as_json)
+        job = watched(here, job_id, beside=as_json, documents=as_json)
         if as_json:
             here.screen.document(job.document())
         else:
@@ -93,11 +93,11 @@ def attempts(context: typer.Context, job_id: JobId, home: Home = DEFAULT_HOME, a
             here.screen.line(attempts_total(found))
 
 
-def watched(here: Opened, job_id: str, *, beside: bool) -> Job:
+def watched(here: Opened, job_id: str, *, beside: bool, documents: bool = False) -> Job:
     """Follow a job and show it; Ctrl-C ends the watching, not the job."""
     console = here.screen.beside if beside else here.screen.out
     try:
-        with shown_on(console, here.screen, here.outside) as shown:
+        with shown_on(console, here.screen, here.outside, documents=documents) as shown:
             return follow(here.api, job_id, shown)
     except KeyboardInterrupt:
         here.screen.tell(f"the job goes on: `python starter.py watch {job_id}` follows it again")

@@ -7,7 +7,7 @@ import pytest
 from fastapi.routing import APIRoute
 from httpx import AsyncClient, Response
 
-from agentjobs.api import budget, dead_letters, grants, jobs, keys, waiting
+from agentjobs.api import budget, dead_letters, events, grants, jobs, keys, waiting
 from agentjobs.ledger.identity import Role
 from tests.api.front import REQUEST, UNKNOWN, Front, check_problem
 
@@ -19,7 +19,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "addGrant": {"user": "x", "action": "tickets:create"},
     "setBudget": {"tokens": 7, "usd": None},
 }
-FOR_ANY_ROLE = {"listJobs", "readJob", "listAttempts", "listWaiting", "readBudget"}
+FOR_ANY_ROLE = {"listJobs", "readJob", "listAttempts", "streamEvents", "listWaiting", "readBudget"}
 HOLDERS = {Role.SUBMIT: "ann", Role.REVIEW: "rita", Role.ADMIN: "adam"}
 MALFORMED = [
     *("..", "%2e%2e%2fx", "a%2fb", "%00", "a%0a", "%0d%0aX:1", "x" * 65, "x" * 1_001, "%c3%a4", "%ff", "a'b"),
@@ -54,7 +54,7 @@ class Operation:
 
 OPERATIONS = [
     Operation(route.operation_id or "", method, route.path)
-    for part in (jobs, waiting, dead_letters, budget, keys, grants)
+    for part in (jobs, events, waiting, dead_letters, budget, keys, grants)
     for route in part.router.routes
     if isinstance(route, APIRoute)
     for method in route.methods or ()

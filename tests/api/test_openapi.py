@@ -14,6 +14,7 @@ Document = dict[str, Any]
 
 OPERATION_IDS = {
     *("submitJob", "listJobs", "readJob", "listAttempts", "cancelJob", "listWaiting", "readBudget", "setBudget"),
+    "streamEvents",
     *("listDeadLetters", "reportDeadLetters", "readDeadLetter", "redriveDeadLetter", "discardDeadLetter"),
     *("createKey", "listKeys", "readKey", "revokeKey", "addGrant", "listGrants", "revokeGrant"),
     *("health", "ready"),

@@ -8,6 +8,7 @@ import pytest
 
 from agentjobs.domain.states import TRANSITIONS, JobState
 from agentjobs.ledger.ledger import Ledger
+from tests.ledger import later_violations
 from tests.ledger.scene import Scene
 
 _ATTEMPT = (
@@ -113,6 +114,7 @@ VIOLATIONS = {
     "tickets_closed_exactly_when_closed": "UPDATE tickets SET state = 'closed'",
     "workers_pkey": "INSERT INTO workers (id, number, identity) VALUES ('w#1', 2, 'w')",
     "workers_number_unique": "INSERT INTO workers (id, number, identity) VALUES ('w#2', 1, 'w')",
+    **later_violations.VIOLATIONS,
 }
 SEED = (
     "INSERT INTO workers (id, number, identity) VALUES ('w#1', 1, 'w')",
@@ -132,6 +134,7 @@ SEED = (
     "INSERT INTO job_events (job_id, seq, type) VALUES ('job', 1, 'accepted')",
     "INSERT INTO audit_log (tenant, actor, action, target) VALUES ('acme', 'ann', 'cancel', 'job')",
     f"{_TICKET} ('acme', 'op', 'job', 's', 'b', 'c', 'u', 'l')",
+    *later_violations.SEED,
 )
 MOVES = {(before, after) for before, following in TRANSITIONS.items() for after in following}
 
