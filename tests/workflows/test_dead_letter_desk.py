@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ from agentjobs.trackers.postgres import PostgresTracker
 from tests.alerts.receiver import SECRET, Received, Receiver, receiving
 from tests.e2e.conftest import CHECKOUT
 from tests.fakes import ScriptedProvider
-from tests.servers import _development_server
+from tests.servers import _development_server, time_skipping_server
 from tests.world import NoFence, World, eventually
 from worker import build_worker
 from workflows.dead_letter_desk import DeadLetterDesk
@@ -356,8 +357,17 @@ async def test_a_worker_that_is_killed_between_delivery_and_mark_delivers_twice_
     assert receiver.received[0].document["data"]["jobs"] == [job_id]
 
 
-async def test_letters_that_grow_old_are_told_of_again_by_the_desks_own_timer(skipping_world: World) -> None:
-    world, sink = skipping_world, ScriptedSink()
+@pytest.fixture
+async def ageing_world(ledger: Ledger) -> AsyncIterator[World]:
+    """A world on a test server of its own: these tests move its clock by weeks, and the ledger's stays behind."""
+    async with time_skipping_server() as environment:
+        world = await World.made(ledger, environment.client)
+        world.between = lambda: environment.sleep(timedelta(minutes=5))
+        yield world
+
+
+async def test_letters_that_grow_old_are_told_of_again_by_the_desks_own_timer(ageing_world: World) -> None:
+    world, sink = ageing_world, ScriptedSink()
 
     async with working(world, sink, alert_escalate_after="4h,24h"):
         job_id = await die(world)
@@ -375,8 +385,8 @@ async def test_letters_that_grow_old_are_told_of_again_by_the_desks_own_timer(sk
     ]
 
 
-async def test_a_discard_by_policy_goes_the_way_of_a_reviewers(skipping_world: World) -> None:
-    world, sink = skipping_world, ScriptedSink()
+async def test_a_discard_by_policy_goes_the_way_of_a_reviewers(ageing_world: World) -> None:
+    world, sink = ageing_world, ScriptedSink()
 
     async with working(world, sink, alert_escalate_after="", dead_retention_days=30):
         job_id = await world.submit(user="bob", deadline_seconds=30 * 86_400)
