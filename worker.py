@@ -17,6 +17,7 @@ from temporalio.worker import Worker
 
 from activities.alerts import DeskWork
 from activities.asking import Access
+from activities.bulk import BulkWork
 from activities.executor import Executor, Present
 from activities.model_calls import ModelCalls
 from activities.records import Records
@@ -38,6 +39,7 @@ from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.catalogue import tracker_of
 from workflows.agent_job import AgentJob
+from workflows.bulk_redrive import BulkRedrive
 from workflows.dead_letter_desk import DeadLetterDesk
 from workflows.desk_delivery import AlertDelivery
 
@@ -77,12 +79,13 @@ def build_worker(
     model_calls = ModelCalls(executor, access, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
     records = Records(ledger, failpoints, present)
+    bulk_work = BulkWork(ledger)
     desk_work = DeskWork(ledger, sinks, age_policy_of(settings))
     return Worker(
         client,
         task_queue=settings.task_queue,
         identity=identity,
-        workflows=[AgentJob, DeadLetterDesk, AlertDelivery],
+        workflows=[AgentJob, DeadLetterDesk, AlertDelivery, BulkRedrive],
         activities=[
             model_calls.plan,
             model_calls.call_model,
@@ -96,6 +99,9 @@ def build_worker(
             desk_work.raise_alerts,
             desk_work.look_at_letters,
             desk_work.deliver_alert,
+            bulk_work.look_at_redrive,
+            bulk_work.ask_letters,
+            bulk_work.end_redrive,
         ],
         workflow_runner=workflow_runner(),
         max_concurrent_activities=settings.worker_activities,

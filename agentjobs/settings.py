@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field, PostgresDsn, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentjobs.domain.bulk import APPROVAL_ABOVE
+
 
 class Environment(StrEnum):
     """Where this process runs; failpoints are refused in production."""
@@ -67,6 +69,7 @@ class Settings(BaseSettings):
     alert_escalate_after: str = "4h,24h"
     dead_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     dead_retention_notice_days: Annotated[int, Field(ge=1, le=365)] = 3
+    redrive_approval_above: Annotated[int, Field(ge=0)] = APPROVAL_ABOVE
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"

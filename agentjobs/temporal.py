@@ -21,6 +21,7 @@ from agentjobs.settings import StartError
 
 AGENT_JOB: Final = "AgentJob"
 DEAD_LETTER_DESK: Final = "DeadLetterDesk"
+BULK_REDRIVE: Final = "BulkRedrive"
 
 JOB_STATE: Final = SearchAttributeKey.for_keyword("JobState")
 TENANT: Final = SearchAttributeKey.for_keyword("Tenant")

@@ -6,6 +6,7 @@ the place that it names was not checked. When it is tried again is not decided h
 
 import asyncio
 import hashlib
+import ssl
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,15 +30,28 @@ _GONE: Final = 410
 class WebhookSink:
     """One address for the alerts of all tenants."""
 
-    def __init__(self, url: str, signer: Signer, *, private: bool = False, links_base: str | None = None) -> None:
-        """Raises ValueError for an address that is refused, without quoting it."""
+    def __init__(
+        self,
+        url: str,
+        signer: Signer,
+        *,
+        private: bool = False,
+        links_base: str | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls`: which certificates are trusted; the public ones, unless given.
+
+        Raises ValueError for an address that is refused, without quoting it.
+        """
         self._place = checked_place(url, private=private)
         self._signer = signer
         self._private = private
         self._links_base = links_base
         self._name = f"webhook-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
         # No proxy from the environment: it would connect where nothing was checked.
-        self._client = httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=False)
+        self._client = httpx.AsyncClient(
+            verify=tls or True, timeout=TIMEOUT, follow_redirects=False, trust_env=False
+        )
 
     @property
     def name(self) -> str:

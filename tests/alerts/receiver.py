@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -85,10 +86,10 @@ async def _read(reader: asyncio.StreamReader) -> Received:
 
 
 @asynccontextmanager
-async def receiving(port: int | None = None) -> AsyncIterator[Receiver]:
+async def receiving(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     """A receiver while the block runs."""
-    receiver = Receiver(port or free_port())
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", receiver.port)
+    receiver = Receiver(free_port())
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", receiver.port, ssl=tls)
     try:
         yield receiver
     finally:

@@ -4,7 +4,11 @@ import asyncio
 import base64
 import ipaddress
 import json
+import shutil
+import ssl
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -246,6 +250,37 @@ async def test_the_sink_refuses_what_is_forbidden_and_sends_nothing(receiver: Re
     await one.aclose()
 
     assert receiver.received == []
+
+
+def certificate_for(name: str, folder: Path) -> Path:
+    """A certificate of its own authority, with its key, in one file."""
+    file, key = folder / f"{name}.pem", folder / f"{name}.key"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"]
+    words += ["-addext", f"subjectAltName=DNS:{name}", "-keyout", str(key), "-out", str(file)]
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    file.write_bytes(file.read_bytes() + key.read_bytes())
+    return file
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+@pytest.mark.parametrize("name", ["localhost", "elsewhere.example.org"])
+async def test_the_certificate_must_be_the_names_although_the_address_is_connected_to(
+    tmp_path: Path, name: str
+) -> None:
+    file = certificate_for(name, tmp_path)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(file)
+    async with receiving(serving) as receiver:
+        url = f"https://localhost:{receiver.port}/hook"
+        one = WebhookSink(url, Signer(SecretStr(SECRET)), tls=ssl.create_default_context(cafile=str(file)))
+
+        try:
+            status = (await one.deliver(alert())).status
+        except NotTaken as error:
+            status = error.status
+        await one.aclose()
+
+    assert (status, len(receiver.received)) == ((204, 1) if name == "localhost" else (None, 0))
 
 
 def test_another_address_is_another_sink() -> None:
