@@ -60,7 +60,11 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bounded(schema: Any) -> Any:
-    """The same schema, in which no text may be longer than _LONGEST_TEXT."""
+    """The same schema, in which no text may be longer than _LONGEST_TEXT.
+
+    Without patterns: llama.cpp takes no limit of a text whose pattern it cannot turn into grammar. The reply is
+    checked against the tool's own form all the same.
+    """
     if isinstance(schema, list):
         return [_bounded(part) for part in schema]
     if not isinstance(schema, dict):
@@ -68,4 +72,5 @@ def _bounded(schema: Any) -> Any:
     bounded = {name: _bounded(part) for name, part in schema.items()}
     if schema.get("type") == "string" and not {"enum", "const"} & schema.keys():
         bounded["maxLength"] = min(schema.get("maxLength", _LONGEST_TEXT), _LONGEST_TEXT)
+        bounded.pop("pattern", None)
     return bounded

@@ -25,7 +25,7 @@ from tests.model.witness import Witness
 from tests.world import OVER, a_moment
 
 TENANT: Final = "dev"
-PATIENCE_SECONDS: Final = 780
+PATIENCE_SECONDS: Final = 1_080
 
 # More would wait at the server, whose patience and ours are then spent on a queue. One more than it has slots, for
 # the activities that ask no model.

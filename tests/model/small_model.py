@@ -11,16 +11,14 @@ from pathlib import Path
 
 import xllamacpp  # type: ignore[import-not-found]  # only .venv-model has it
 
-CONTEXT_TOKENS = 4_096  # for each request, with its answer
+# For each request with its answer: an answer that finds no end is cut off here.
+CONTEXT_TOKENS = 3_072
 SEED = 7
 
 # Without these a model of this size, at temperature 0, says the same sentence again until it is cut off.
 REPEAT_PENALTY = 1.05
 FREQUENCY_PENALTY = 0.3
 PENALISED_TOKENS = 512
-
-# Whatever a request allows: what has no end by then finds none.
-LONGEST_REPLY_TOKENS = 300
 
 
 def serve(port: int, name: str, slots: int) -> None:
@@ -38,7 +36,6 @@ def _parameters(port: int, name: str, slots: int) -> "xllamacpp.CommonParams":
     parameters.port = port
     parameters.n_ctx = CONTEXT_TOKENS * slots
     parameters.n_parallel = slots
-    parameters.n_predict = LONGEST_REPLY_TOKENS
     parameters.use_jinja = True
     parameters.ui = False
     parameters.endpoint_metrics = True

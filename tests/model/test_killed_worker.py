@@ -10,7 +10,7 @@ from agentjobs.domain import keys
 from agentjobs.domain.states import JobState
 from tests.model.play import PATIENCE_SECONDS, OnRecord, Play, playing
 
-pytestmark = [pytest.mark.real_model, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_model, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

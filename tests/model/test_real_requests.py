@@ -11,7 +11,7 @@ from agentjobs.domain.states import JobState
 from tests.model.conftest import Played
 from tests.model.play import OnRecord
 
-pytestmark = [pytest.mark.real_model, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real_model, pytest.mark.timeout(1200)]
 
 # What a weak model may make a job die of. Anything else would be a fault of ours.
 _FAULTS_OF_THE_MODEL = {
