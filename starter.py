@@ -2,7 +2,7 @@
 
 import typer
 
-from agentjobs.commands import budget, dead, dev, grants, jobs, keys, submit, waiting
+from agentjobs.commands import audit, budget, dead, dev, grants, jobs, keys, redrives, submit, waiting
 from agentjobs.commands.ending import Commands
 from agentjobs.demo import command as demo
 
@@ -13,9 +13,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (dev, demo, submit, jobs, waiting):
+for commands in (dev, demo, submit, jobs, waiting, audit):
     app.add_typer(commands.app)
 app.add_typer(dead.app, name="dead")
+app.add_typer(redrives.app, name="redrives")
 app.add_typer(budget.app, name="budget")
 app.add_typer(keys.app, name="keys")
 app.add_typer(grants.app, name="grants")

@@ -108,6 +108,8 @@ class Resumed(Frozen):
 
     state: JobState
     deadline_at: datetime
+    start_over: bool = False
+    """The input was corrected: plan again, and meet on the way what stays."""
 
 
 class StateNow(Frozen):

@@ -49,4 +49,5 @@ class Records:
                 policy_version=redrive.policy_version,
                 again=redrive.again,
             )
-            return Resumed(state=state, deadline_at=deadline_at)
+            start_over = await self._ledger.dead_letters.input_corrected(redrive.job_id, redrive.generation)
+            return Resumed(state=state, deadline_at=deadline_at, start_over=start_over)

@@ -212,6 +212,8 @@ class AgentJob:
         if resumed.state in FINAL:
             raise JobOver(resumed.state)
         self._steps.deadline_at = resumed.deadline_at
+        if resumed.start_over:
+            self._progress = decisions.started_over(self._progress)
         self._order = None
         self._show(JobState.RUNNING)
 

@@ -68,6 +68,7 @@ async def serve(settings: Settings) -> None:
             built_in_agents(),
             temporal_ui_url=settings.temporal_ui_url,
             failpoints=Failpoints.parse(settings.failpoints),
+            redrive_approval_above=settings.redrive_approval_above,
         )
         async with read_for_streams(app, ledger, settings.dsn):
             await Server(_config(app, settings), app.state.streams).serve(sockets=[listening])

@@ -4,12 +4,26 @@ from fastapi import FastAPI
 
 from agentjobs import __version__
 from agentjobs.agents.spec import AgentRegistry
-from agentjobs.api import budget, dead_letters, events, grants, health, jobs, keys, openapi, problems, waiting
+from agentjobs.api import (
+    audit,
+    budget,
+    dead_letters,
+    events,
+    grants,
+    health,
+    jobs,
+    keys,
+    openapi,
+    problems,
+    redrives,
+    waiting,
+)
 from agentjobs.api.authentication import Authenticator
 from agentjobs.api.edge import Edge
 from agentjobs.api.event_feed import EventFeed
 from agentjobs.api.event_stream import OpenStreams
 from agentjobs.api.shown import Links
+from agentjobs.domain.bulk import APPROVAL_ABOVE
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.events import Events
 from agentjobs.ledger.ledger import Ledger
@@ -21,6 +35,7 @@ def create_app(
     *,
     temporal_ui_url: str | None = None,
     failpoints: Failpoints | None = None,
+    redrive_approval_above: int = APPROVAL_ABOVE,
 ) -> FastAPI:
     """The HTTP API of one installation. Who serves it also runs `state.event_feed`, and closes `state.streams`."""
     app = FastAPI(
@@ -35,13 +50,14 @@ def create_app(
     app.state.ledger = ledger
     app.state.agents = agents
     app.state.failpoints = failpoints or Failpoints()
+    app.state.redrive_approval_above = redrive_approval_above
     app.state.links = Links(temporal_ui_url)
     app.state.authenticator = Authenticator(ledger.identity)
     app.state.event_feed = EventFeed(Events(ledger.database))
     app.state.streams = OpenStreams()
     problems.install(app)
     app.add_middleware(Edge)
-    for part in (jobs, events, waiting, dead_letters, budget, keys, grants, health):
+    for part in (jobs, events, waiting, dead_letters, redrives, budget, keys, grants, audit, health):
         app.include_router(part.router)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     return app

@@ -111,7 +111,13 @@ class RedriveOrder(Given):
     """Run the dead job again."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"note": "the grant is in place now", "policy": "original"}]}
+        json_schema_extra={
+            "examples": [
+                {"note": "the grant is in place now", "policy": "original"},
+                {"note": "she meant the other printer", "input": {"text": "The printer in room 7 is on fire"}},
+                {"note": "worth more", "budget": {"tokens": 100_000}},
+            ]
+        }
     )
 
     note: Note
@@ -119,6 +125,13 @@ class RedriveOrder(Given):
     again: Annotated[
         bool, Field(description="Your word that effects in doubt are to be had once more, under a new key.")
     ] = False
+    input: Annotated[
+        JobInput | None,
+        Field(description="The request as it should have been. What is done stays; the rest is asked anew."),
+    ] = None
+    budget: Annotated[
+        GivenBudget | None, Field(description="Limits to raise; one that is not named stays as it is.")
+    ] = None
 
 
 class DiscardOrder(Given):

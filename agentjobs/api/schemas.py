@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, PlainSerializer
 
-from agentjobs.domain.effects import EffectState
+from agentjobs.domain.effects import EffectOutcome, EffectState, StaysBecause
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.identity import Role
 
@@ -42,11 +42,15 @@ class BudgetShown(BaseModel):
 
 
 class EffectShown(BaseModel):
-    """One thing that the outside can notice: a ticket, for instance."""
+    """One thing that the outside can notice: a ticket, for instance. `outcome` says what is true of it now that
+    the job has ended, and `because` why it stays (jobs that ended before this was told have neither).
+    """
 
     step: str
     tool: str
     state: EffectState
+    outcome: EffectOutcome | None = None
+    because: StaysBecause | None = None
     receipt: dict[str, Any] | None
 
 
@@ -174,7 +178,9 @@ class DeadLetterShown(BaseModel):
     agent: str
     policy_version: str
     worker: str
+    worker_build: str | None
     origin: str
+    submitted_by: str | None
     review_id: str
     attempts: int
     effects_done: list[dict[str, Any]]
@@ -200,36 +206,11 @@ class SpentShown(BaseModel):
     usd_reserved: Usd
 
 
-class DeadLetterWithInput(DeadLetterShown):
-    """With the original request, each reading of which is audited, and with what was spent on what."""
-
-    input: dict[str, Any]
-    spent: list[SpentShown]
-
-
 class DeadLetterPage(BaseModel):
     """Dead letters, latest death first."""
 
     items: list[DeadLetterShown]
     next_cursor: str | None
-
-
-class ReportLineShown(BaseModel):
-    """Open letters of one reason, agent and policy version."""
-
-    reason: str
-    agent: str
-    policy_version: str
-    count: int
-    oldest_at: datetime
-
-
-class ReportShown(BaseModel):
-    """The tenant's dead letters, counted."""
-
-    open: list[ReportLineShown]
-    by_state: dict[str, int]
-    open_count: int
 
 
 class KeyShown(BaseModel):

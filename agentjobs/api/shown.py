@@ -14,7 +14,7 @@ from agentjobs.api.schemas import (
     MonthShown,
     UsageShown,
 )
-from agentjobs.domain import keys
+from agentjobs.domain import bulk, keys
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.budgets import MonthRecord
 from agentjobs.ledger.records import DeadLetterRecord, GrantRecord, JobRecord, KeyRecord
@@ -52,6 +52,12 @@ class Links:
             "discard": f"{here}/discard",
             "temporal_ui": self._workflow(job_id),
         }
+
+    def redrive(self, redrive_id: str) -> dict[str, str | None]:
+        """Of a bulk redrive."""
+        here = f"/v1/redrives/{redrive_id}"
+        words = {word: f"{here}/{word}" for word in ("approve", "pause", "resume", "cancel")}
+        return {"self": here, **words, "temporal_ui": self._in_ui(f"/{bulk.workflow_id(redrive_id)}")}
 
     def waiting(self) -> dict[str, str | None]:
         """Of all jobs that wait."""

@@ -64,6 +64,8 @@ class DoneEffect(Answer):
     step: str
     tool: str | None = None
     state: str | None = None
+    outcome: str | None = None
+    because: str | None = None
     receipt: JsonValue = None
 
 
@@ -184,6 +186,38 @@ class InputText(Answer):
     text: str
 
 
+class InputChange(Answer):
+    """What the request was before it was corrected."""
+
+    generation: int
+    old_input: InputText
+    changed_by: str | None = None
+    changed_at: AwareDatetime | None = None
+    note: str | None = None
+
+
+class AttemptCount(Answer):
+    """Attempts that ended alike."""
+
+    outcome: str
+    category: str | None = None
+    attempts: Count = 0
+    wait_seconds: float = 0
+
+
+class Death(Answer):
+    """One death of the job, and what became of it."""
+
+    generation: int
+    reason: str
+    step: str | None = None
+    died_at: AwareDatetime | None = None
+    resolution: str | None = None
+    resolved_by: str | None = None
+    note: str | None = None
+    outcome: str | None = None
+
+
 class DeadLetter(Answer):
     """A job that cannot go on by itself."""
 
@@ -197,7 +231,9 @@ class DeadLetter(Answer):
     agent: str | None = None
     policy_version: str | None = None
     worker: str | None = None
+    worker_build: str | None = None
     origin: str | None = None
+    submitted_by: str | None = None
     review_id: str | None = None
     attempts: JsonValue = None
     effects_done: JsonValue = None
@@ -208,26 +244,24 @@ class DeadLetter(Answer):
     resolved_by: str | None = None
     note: str | None = None
     input: InputText | None = None
+    input_changes: list[InputChange] = []
     spent: list[Spent] = []
+    tried: list[AttemptCount] = []
+    deaths: list[Death] = []
+    effects: list[DoneEffect] = []
     links: Mapping[str, str | None] = {}
 
 
-class ReportRow(Answer):
-    """Open dead letters of one kind."""
+class AuditEntry(Answer):
+    """One deed that is on record."""
 
-    reason: str
-    count: int
-    agent: str | None = None
-    policy_version: str | None = None
-    oldest_at: AwareDatetime | None = None
-
-
-class Report(Answer):
-    """All dead letters of the tenant, counted."""
-
-    open: list[ReportRow] = []
-    by_state: Mapping[str, int] = {}
-    open_count: int = 0
+    id: str
+    at: AwareDatetime | None = None
+    actor: str | None = None
+    action: str | None = None
+    target: str | None = None
+    note: str | None = None
+    details: Mapping[str, JsonValue] = {}
 
 
 class Key(Answer):

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from agentjobs.commands.answers import (
     Answer,
     Attempt,
+    AuditEntry,
     DeadLetter,
     Grant,
     Job,
     Key,
     Month,
     Page,
-    Report,
     Waiting,
 )
 from agentjobs.commands.errors import AnswerLost, ApiUnreachable, WrongUsage
@@ -26,6 +26,8 @@ from agentjobs.commands.outside import Outside
 from agentjobs.commands.patience import NO_PATIENCE, Patience, patiently
 from agentjobs.commands.place import Place
 from agentjobs.commands.problems import error_of, not_our_api
+from agentjobs.commands.redrive_answers import BulkRedrive, RedriveTried
+from agentjobs.commands.report_answers import Report
 from agentjobs.commands.request import JobRequest
 from agentjobs.commands.words import one_line
 
@@ -121,20 +123,55 @@ class Client:
         """One dead letter with its input; the API notes who has read it."""
         return self._read(DeadLetter, self._ask("GET", f"/v1/dead-letters/{_in_path(letter_id)}"))
 
-    def report(self) -> Report:
-        """All dead letters, counted."""
-        return self._read(Report, self._ask("GET", "/v1/dead-letters/report"))
+    def report(self, window_hours: int) -> Report:
+        """All dead letters, counted; what came and went, within the window."""
+        query = {"window_hours": window_hours}
+        return self._read(Report, self._ask("GET", "/v1/dead-letters/report", params=query))
 
-    def redrive(self, letter_id: str, note: str, policy: str, *, again: bool = False) -> DeadLetter:
-        """Let the job go on from where it died."""
+    def redrive(
+        self,
+        letter_id: str,
+        note: str,
+        policy: str,
+        *,
+        again: bool = False,
+        changes: Mapping[str, object] | None = None,
+    ) -> DeadLetter:
+        """Let the job go on from where it died; `changes`: another input, a larger budget."""
         path = f"/v1/dead-letters/{_in_path(letter_id)}/redrive"
-        body = {"note": note, "policy": policy} | ({"again": True} if again else {})
+        body = {"note": note, "policy": policy} | ({"again": True} if again else {}) | dict(changes or {})
         return self._read(DeadLetter, self._ask("POST", path, json=body))
+
+    def audit(self, limit: int | None, query: Query) -> tuple[list[AuditEntry], str | None]:
+        """Who did what, the latest first, at most `limit`, and the cursor of what follows."""
+        return self._pages(AuditEntry, "/v1/audit", limit, query)
 
     def discard(self, letter_id: str, note: str) -> DeadLetter:
         """Give the job up; what it did is undone where that is possible."""
         path = f"/v1/dead-letters/{_in_path(letter_id)}/discard"
         return self._read(DeadLetter, self._ask("POST", path, json={"note": note}))
+
+    def try_redrive(self, body: Mapping[str, object]) -> RedriveTried:
+        """What a bulk redrive would do."""
+        return self._read(RedriveTried, self._ask("POST", "/v1/redrives", json={**body, "dry_run": True}))
+
+    def start_redrive(self, body: Mapping[str, object], key: str) -> BulkRedrive:
+        """Redrive many dead letters. Repeating it under the same key never makes a second one."""
+        headers = {"Idempotency-Key": key}
+        return self._read(BulkRedrive, self._ask("POST", "/v1/redrives", json=body, headers=headers))
+
+    def bulk_redrives(self, limit: int | None, query: Query) -> tuple[list[BulkRedrive], str | None]:
+        """The newest bulk redrives, at most `limit`, and the cursor of what follows."""
+        return self._pages(BulkRedrive, "/v1/redrives", limit, query)
+
+    def bulk_redrive(self, redrive_id: str) -> BulkRedrive:
+        """Where a bulk redrive stands."""
+        return self._read(BulkRedrive, self._ask("GET", f"/v1/redrives/{_in_path(redrive_id)}"))
+
+    def tell_redrive(self, redrive_id: str, word: str, body: Mapping[str, object] | None = None) -> BulkRedrive:
+        """Pause, resume, cancel or approve it."""
+        path = f"/v1/redrives/{_in_path(redrive_id)}/{word}"
+        return self._read(BulkRedrive, self._ask("POST", path, json=body))
 
     def budget(self) -> Month:
         """What the tenant may spend this month, and has."""

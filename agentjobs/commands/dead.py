@@ -8,16 +8,15 @@ import typer
 from agentjobs.commands.answers import DeadLetter
 from agentjobs.commands.dead_lines import (
     DEAD_COLUMNS,
-    REPORT_COLUMNS,
     SPENT_COLUMNS,
-    by_state_words,
     dead_facts,
     dead_row,
-    report_rows,
     spent_row,
 )
+from agentjobs.commands.errors import WrongUsage
 from agentjobs.commands.opening import DEFAULT_HOME, All, AsJson, Home, Limit, Opened, opened
 from agentjobs.commands.place import Door
+from agentjobs.commands.report_lines import REPORT_COLUMNS, report_facts, report_rows
 
 app = typer.Typer(help="Jobs that cannot go on by themselves.", no_args_is_help=True)
 
@@ -78,13 +77,34 @@ def redrive(
     again: Annotated[
         bool, typer.Option("--again", help="Effects in doubt are to be had once more: you have looked.")
     ] = False,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--input", help="The request as it should have been. What is done stays.", show_default=False
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LIMIT=N", help="Raise tokens, usd or steps of the job.", show_default=False),
+    ] = None,
     home: Home = DEFAULT_HOME,
     as_json: AsJson = False,
 ) -> None:
     """Let the job go on from where it died; what is done is not repeated."""
+    changes: dict[str, object] = {} if text is None else {"input": {"text": text}}
+    changes |= {"budget": dict(map(_limit, budget))} if budget else {}
     with opened(context, home, as_json=as_json, door=Door.REVIEW) as here:
-        letter = here.api.redrive(letter_id, note, policy, again=again)
+        letter = here.api.redrive(letter_id, note, policy, again=again, changes=changes)
         _show_decided(here, letter, f"redrive asked: `python starter.py status {letter.id}` shows how it goes on")
+
+
+def _limit(given: str) -> tuple[str, int | str]:
+    name, _, amount = given.partition("=")
+    if name in {"tokens", "steps"} and amount.isascii() and amount.isdigit():
+        return name, int(amount)
+    if name == "usd" and amount:
+        return name, amount
+    raise WrongUsage("name a limit and how much: --budget tokens=100000, --budget usd=1.50 or --budget steps=8")
 
 
 @app.command()
@@ -98,16 +118,22 @@ def discard(
 
 
 @app.command()
-def report(context: typer.Context, home: Home = DEFAULT_HOME, as_json: AsJson = False) -> None:
-    """Count dead letters by reason, agent and version."""
+def report(
+    context: typer.Context,
+    window: Annotated[
+        int, typer.Option(metavar="HOURS", min=1, max=2160, help="What came and went within so many hours.")
+    ] = 24,
+    home: Home = DEFAULT_HOME,
+    as_json: AsJson = False,
+) -> None:
+    """Count dead letters by reason, agent, version and age; chart what came and went."""
     with opened(context, home, as_json=as_json, door=Door.REVIEW) as here:
-        counted = here.api.report()
+        counted = here.api.report(window)
         if as_json:
             here.screen.document(counted.document())
             return
         here.screen.table(REPORT_COLUMNS, report_rows(counted, here.screen), empty="no open dead letters")
-        if counted.by_state:
-            here.screen.line(by_state_words(counted))
+        here.screen.facts(report_facts(counted, here.screen))
 
 
 def _show_spent(here: Opened, letter: DeadLetter) -> None:

@@ -1,17 +1,15 @@
-"""A dead letter in words, and the report on all of them."""
+"""A dead letter in words."""
 
 from datetime import datetime
 from typing import Final
 
-from agentjobs.commands.answers import DeadLetter, Report, ReportRow, Spent
-from agentjobs.commands.job_lines import amount_words
+from agentjobs.commands.answers import AttemptCount, DeadLetter, Death, InputChange, Spent
+from agentjobs.commands.job_lines import amount_words, effect_words
 from agentjobs.commands.render import Screen
-from agentjobs.commands.words import compact, time_of
+from agentjobs.commands.words import compact, counted, length_of, time_of
 
 DEAD_COLUMNS: Final = ("ID", "STATE", "REASON", "DIED", "STEP", "AGENT", "MESSAGE")
-REPORT_COLUMNS: Final = ("REASON", "OPEN", "", "AGENT", "VERSION", "OLDEST")
 SPENT_COLUMNS: Final = ("SPENT ON", "MODEL", "ATTEMPTS", "TOKENS IN", "OUT", "USD", "HELD BACK")
-BAR_WIDTH: Final = 20
 
 
 def dead_row(letter: DeadLetter, screen: Screen) -> list[object]:
@@ -37,19 +35,24 @@ def dead_facts(letter: DeadLetter) -> list[tuple[str, object]]:
         ("category", letter.category),
         ("message", letter.message),
         ("step", letter.step),
-        ("deaths", letter.generation),
+        ("deaths", "\n".join(map(_death_words, letter.deaths)) or letter.generation),
         ("attempts", _item_by_item(letter.attempts)),
+        ("tried", "\n".join(map(_tried_words, letter.tried))),
         ("effects done", _item_by_item(letter.effects_done)),
         ("effects in doubt", _item_by_item(letter.effects_in_doubt)),
+        ("effects at the end", "\n".join(map(effect_words, letter.effects))),
         ("agent", " ".join(filter(None, (letter.agent, letter.policy_version)))),
         ("worker", letter.worker),
+        ("build", letter.worker_build),
         ("origin", letter.origin),
+        ("submitted by", letter.submitted_by),
         ("review id", letter.review_id),
         *times.items(),
         ("resolved by", letter.resolved_by),
         ("note", letter.note),
         ("Temporal UI", letter.links.get("temporal_ui")),
         ("input", letter.input.text if letter.input else None),
+        *((f"input before {change.generation}", _change_words(change)) for change in letter.input_changes),
     ]
 
 
@@ -66,23 +69,6 @@ def spent_row(spent: Spent) -> list[object]:
     ]
 
 
-def report_rows(report: Report, screen: Screen) -> list[list[object]]:
-    """The lines of `dead report`, the most frequent first."""
-    most = max((row.count for row in report.open), default=1)
-    ordered = sorted(report.open, key=lambda row: -row.count)
-    return [_report_row(row, most, screen) for row in ordered]
-
-
-def by_state_words(report: Report) -> str:
-    """How many in which state."""
-    return ", ".join(f"{count} {state}" for state, count in report.by_state.items())
-
-
-def _report_row(row: ReportRow, most: int, screen: Screen) -> list[object]:
-    bar = screen.bar_character * max(1, round(BAR_WIDTH * row.count / max(most, 1)))
-    return [row.reason, row.count, bar, row.agent, row.policy_version, screen.moment(row.oldest_at)]
-
-
 def _moments(letter: DeadLetter) -> tuple[tuple[str, datetime | None], ...]:
     return ("died", letter.died_at), ("alerted", letter.alerted_at), ("resolved", letter.resolved_at)
 
@@ -93,3 +79,21 @@ def _item_by_item(value: object) -> str | None:
         return None
     items = value if isinstance(value, list) else [value]
     return "\n".join(compact(item) for item in items)
+
+
+def _death_words(death: Death) -> str:
+    decided = " by ".join(filter(None, (death.resolution, death.resolved_by)))
+    died = None if death.died_at is None else time_of(death.died_at)
+    parts = (str(death.generation), died, death.reason, death.step, decided, death.outcome)
+    return "  ".join(filter(None, parts))
+
+
+def _tried_words(tried: AttemptCount) -> str:
+    ended = " ".join(filter(None, (tried.outcome, tried.category)))
+    waited = f", waited {length_of(tried.wait_seconds)}" if tried.wait_seconds else ""
+    return f"{counted(tried.attempts, 'attempt')} {ended}{waited}"
+
+
+def _change_words(change: InputChange) -> str:
+    by = " ".join(filter(None, ("changed by", change.changed_by, change.note and f"({change.note})")))
+    return f"{change.old_input.text}\n{by}"

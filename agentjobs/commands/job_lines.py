@@ -144,10 +144,17 @@ def failure_words(failure: Failure | None) -> str | None:
     return f"{why}{cause}: {failure.message}" if failure.message else f"{why}{cause}"
 
 
+def effect_words(effect: DoneEffect) -> str:
+    """One effect in one line: what is true of it now, why, and its receipt."""
+    receipt = "" if effect.receipt is None else shortened(compact(effect.receipt), RECEIPT_LIMIT)
+    because = effect.because and f"({effect.because})"
+    return "  ".join(filter(None, (effect.step, effect.outcome or effect.state, because, receipt)))
+
+
 def _result_facts(job: Job) -> list[tuple[str, object]]:
     if job.result is None:
         return []
-    effects = "\n".join(map(_effect_words, job.result.effects))
+    effects = "\n".join(map(effect_words, job.result.effects))
     return [("answer", job.result.answer), ("effects", effects)]
 
 
@@ -155,11 +162,6 @@ def _next_facts(job: Job) -> list[tuple[str, object]]:
     if job.state != JobState.DEAD:
         return []
     return [("what now", f"`python starter.py dead show {job.id}`, then `dead redrive` or `dead discard`")]
-
-
-def _effect_words(effect: DoneEffect) -> str:
-    receipt = "" if effect.receipt is None else shortened(compact(effect.receipt), RECEIPT_LIMIT)
-    return "  ".join(filter(None, (effect.step, effect.state, receipt)))
 
 
 def _usage_words(usage: Usage | None) -> str | None:

@@ -150,8 +150,8 @@ def model_decided(progress: Progress, wanted: WantedTool | None) -> Progress:
     if wanted is None:
         return progress.model_copy(update={"step": step, "finished_tools": True})
     to_undo = progress.to_undo
-    if wanted.undoable:
-        to_undo = (*to_undo, keys.tool_step(step, wanted.tool))
+    if wanted.undoable and (begun := keys.tool_step(step, wanted.tool)) not in to_undo:
+        to_undo = (*to_undo, begun)
     return progress.model_copy(update={"step": step, "wanted": wanted, "to_undo": to_undo})
 
 
@@ -183,6 +183,13 @@ def redriven(progress: Progress) -> Progress:
     then cancelled: a running job can no longer be discarded, and what was undone is not to be done again.
     """
     return progress.model_copy(update={"goal": Goal.CANCEL}) if progress.goal is Goal.DISCARD else progress
+
+
+def started_over(progress: Progress) -> Progress:
+    """The input of the dead job was corrected: it plans again. Replies that stay, and receipts, are met again on
+    the way, so nothing is done twice. What is to be undone stays noted, also before it is met again.
+    """
+    return Progress(to_undo=progress.to_undo) if progress.goal is Goal.ANSWER else progress
 
 
 def headed_for(progress: Progress, goal: Goal) -> Progress:

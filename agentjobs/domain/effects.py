@@ -46,6 +46,35 @@ class EffectState(StrEnum):
     """Done, and later compensated."""
 
 
+class EffectOutcome(StrEnum):
+    """What is true of an effect once its job has ended."""
+
+    DONE = "done"
+    """It was wanted, and is there."""
+
+    UNDONE = "undone"
+    """It was there, and was compensated."""
+
+    STAYS = "stays"
+    """The job was given up, and the effect is there all the same."""
+
+    IN_DOUBT = "in_doubt"
+    """It may be there: nobody could find out."""
+
+    NOT_DONE = "not_done"
+    """It never happened, and cannot happen any more."""
+
+
+class StaysBecause(StrEnum):
+    """Why an effect of a job that was given up is there all the same."""
+
+    NO_UNDO_DECLARED = "no_undo_declared"
+    """Its tool has no undo."""
+
+    UNDO_GIVEN_UP = "undo_given_up"
+    """Its undo failed for good, and a person gave it up."""
+
+
 class EffectKind(StrEnum):
     """What an effect is to a job."""
 

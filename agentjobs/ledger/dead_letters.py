@@ -4,9 +4,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
-from agentjobs.ledger.database import Database
+from agentjobs.ledger.corrections import Correction, Corrections, InputChange
+from agentjobs.ledger.database import Database, Executor
+from agentjobs.ledger.letter_report import WINDOW_HOURS, Report, counted
 from agentjobs.ledger.records import DeadLetterRecord, Record
 
 Action = Literal["redrive", "discard"]
@@ -20,21 +20,35 @@ class NotOpen(Exception):
         self.state = state
 
 
-class ReportLine(Record):
-    """Open letters of one reason, agent and policy version."""
+class AttemptCount(Record):
+    """Attempts that ended alike, the waits after them (in seconds, together), and what they cost."""
 
+    outcome: str
+    category: str | None
+    attempts: int
+    wait_seconds: float
+    tokens_in: int
+    tokens_out: int
+    usd: Decimal
+
+
+class DeathRecord(Record):
+    """One death of a job, what a person decided, and what became of a redrive."""
+
+    generation: int
+    category: str
     reason: str
-    agent: str
+    step: str | None
     policy_version: str
-    count: int
-    oldest_at: datetime
-
-
-class Report(BaseModel):
-    """The tenant's dead letters, counted."""
-
-    open: list[ReportLine]
-    by_state: dict[str, int]
+    worker: str
+    worker_build: str | None
+    died_at: datetime
+    resolution: str | None
+    resolved_at: datetime | None
+    resolved_by: str | None
+    note: str | None
+    outcome: str | None
+    outcome_at: datetime | None
 
 
 class Spent(Record):
@@ -55,6 +69,7 @@ class DeadLetters:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._corrections = Corrections(database)
 
     async def page(
         self,
@@ -97,12 +112,67 @@ class DeadLetters:
         rows = self._database.run.spent_on_letter(self._database.pool, tenant=tenant, id=job_id)
         return [Spent.model_validate(dict(row)) async for row in rows]
 
+    async def tried(self, tenant: str, job_id: str) -> list[AttemptCount]:
+        """How the attempts of a letter's job ended, the most frequent first."""
+        rows = self._database.run.attempts_of_letter(self._database.pool, tenant=tenant, id=job_id)
+        return [AttemptCount.model_validate(dict(row)) async for row in rows]
+
+    async def deaths(self, tenant: str, job_id: str) -> list[DeathRecord]:
+        """Every death of a letter's job, the first one first."""
+        rows = self._database.run.deaths_of_letter(self._database.pool, tenant=tenant, id=job_id)
+        return [DeathRecord.model_validate(dict(row)) async for row in rows]
+
+    async def effects_at_end(self, tenant: str, job_id: str) -> list[dict[str, Any]]:
+        """What became of each effect of a job that has ended; empty until then."""
+        effects: list[dict[str, Any]] | None = await self._database.run.effects_at_end(
+            self._database.pool, tenant=tenant, id=job_id
+        )
+        return effects or []
+
     async def request(
-        self, action: Action, tenant: str, job_id: str, *, actor: str, note: str, payload: dict[str, Any]
+        self,
+        action: Action,
+        tenant: str,
+        job_id: str,
+        *,
+        actor: str,
+        note: str,
+        payload: dict[str, Any],
+        correction: Correction | None = None,
     ) -> bool:
-        """Record a person's word and queue it. False for an unknown letter; raises NotOpen."""
+        """Record a person's word and queue it; with a redrive, change the job first as `correction` says.
+
+        False for an unknown letter. Raises NotOpen, BeingUndone or NotRaised, and has then changed nothing.
+        """
+        if correction is None or correction.is_empty:
+            return await self._ask(
+                self._database.pool, action, tenant, job_id, actor=actor, note=note, payload=payload
+            )
+        async with self._database.transaction() as connection:
+            before = await self._corrections.lock(connection, tenant, job_id)
+            if before is None:
+                return False
+            if before["state"] != "open":
+                raise NotOpen(before["state"])
+            again = bool(payload.get("again"))
+            await self._corrections.apply(
+                connection, job_id, correction, before, actor=actor, note=note, again=again
+            )
+            return await self._ask(connection, action, tenant, job_id, actor=actor, note=note, payload=payload)
+
+    async def _ask(
+        self,
+        executor: Executor,
+        action: Action,
+        tenant: str,
+        job_id: str,
+        *,
+        actor: str,
+        note: str,
+        payload: dict[str, Any],
+    ) -> bool:
         row = await self._database.run.request_resolution(
-            self._database.pool,
+            executor,
             action=action,
             tenant=tenant,
             id=job_id,
@@ -115,6 +185,16 @@ class DeadLetters:
         if not row["accepted"]:
             raise NotOpen(row["state_before"])
         return True
+
+    async def input_corrected(self, job_id: str, generation: int) -> bool:
+        """Whether a job that died so often goes on with another input than it died with."""
+        return bool(
+            await self._database.run.input_corrected(self._database.pool, id=job_id, generation=generation)
+        )
+
+    async def input_changes(self, tenant: str, job_id: str) -> list[InputChange]:
+        """The earlier inputs of a letter's job, oldest first: content, for who may read its input."""
+        return await self._corrections.of_letter(tenant, job_id)
 
     async def still_requested(self, job_id: str, generation: int) -> bool:
         """Whether the word of this generation still waits to be carried out."""
@@ -143,11 +223,6 @@ class DeadLetters:
         """Somebody was told of this death."""
         await self._database.run.mark_alerted(self._database.pool, id=job_id, generation=generation)
 
-    async def report(self, tenant: str) -> Report:
-        """Open letters by reason, agent and version, and all by state."""
-        lines = self._database.run.report_dead_letters(self._database.pool, tenant=tenant)
-        counts = self._database.run.count_dead_letters(self._database.pool, tenant=tenant)
-        return Report(
-            open=[ReportLine.model_validate(dict(row)) async for row in lines],
-            by_state={row["state"]: row["count"] async for row in counts},
-        )
+    async def report(self, tenant: str, *, window_hours: int = WINDOW_HOURS) -> Report:
+        """What is open, what came and went in the window, and what became of decisions: at one moment."""
+        return await counted(self._database, tenant, window_hours=window_hours)

@@ -163,6 +163,7 @@ class Effects:
             connection or self._database.pool,
             job_id=intent.job_id,
             key=intent.key,
+            fingerprint=intent.fingerprint,
             worker=intent.worker,
             attempt_id=attempt_id,
             result=result,

@@ -6,6 +6,7 @@ from typing import Self
 from agentjobs.ledger.admission import Admission
 from agentjobs.ledger.alert_deliveries import AlertDeliveries
 from agentjobs.ledger.alerts import Alerts
+from agentjobs.ledger.audit import Audit
 from agentjobs.ledger.budgets import Budgets
 from agentjobs.ledger.comparing import Comparing
 from agentjobs.ledger.database import Database, connect
@@ -15,6 +16,7 @@ from agentjobs.ledger.identity import Identity
 from agentjobs.ledger.jobs import Jobs
 from agentjobs.ledger.outbox import Outbox
 from agentjobs.ledger.outcomes import Outcomes
+from agentjobs.ledger.redrives import Redrives
 from agentjobs.ledger.tickets import Tickets
 from agentjobs.ledger.waits import Waits
 from agentjobs.ledger.workers import Workers
@@ -39,6 +41,8 @@ class Ledger:
     comparing: Comparing
     alerts: Alerts
     alert_deliveries: AlertDeliveries
+    redrives: Redrives
+    audit: Audit
 
     @classmethod
     def over(cls, database: Database) -> Self:
@@ -59,6 +63,8 @@ class Ledger:
             comparing=Comparing(database),
             alerts=Alerts(database),
             alert_deliveries=AlertDeliveries(database),
+            redrives=Redrives(database),
+            audit=Audit(database),
         )
 
     @classmethod

@@ -279,6 +279,26 @@ CREATE TABLE public.idempotency_keys (
     created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.input_changes (
+    id bigint NOT NULL,
+    job_id text NOT NULL,
+    generation integer NOT NULL,
+    old_input jsonb NOT NULL,
+    changed_by text NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    note text NOT NULL,
+    CONSTRAINT input_changes_generation_positive CHECK ((generation > 0))
+);
+
+ALTER TABLE public.input_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.input_changes_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.job_events (
     job_id text NOT NULL,
     seq integer NOT NULL,
@@ -369,7 +389,7 @@ WITH (fillfactor='50');
 CREATE TABLE public.outbox (
     id bigint NOT NULL,
     topic text NOT NULL,
-    job_id text NOT NULL,
+    job_id text,
     tenant text NOT NULL,
     priority smallint DEFAULT 3 NOT NULL,
     payload jsonb DEFAULT '{}'::jsonb NOT NULL,
@@ -377,7 +397,9 @@ CREATE TABLE public.outbox (
     available_at timestamp with time zone DEFAULT now() NOT NULL,
     attempts integer DEFAULT 0 NOT NULL,
     last_error text,
-    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text])))
+    redrive_id text,
+    CONSTRAINT outbox_about_one_thing CHECK ((((redrive_id IS NOT NULL) = (topic = 'call_redrive'::text)) AND ((job_id IS NOT NULL) = (topic <> 'call_redrive'::text)))),
+    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text, 'call_redrive'::text])))
 );
 
 ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -387,6 +409,63 @@ ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE public.redrive_items (
+    redrive_id text NOT NULL,
+    job_id text NOT NULL,
+    generation integer NOT NULL,
+    place integer NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    asked_number integer,
+    asked_at timestamp with time zone,
+    skipped_because text,
+    claimed boolean DEFAULT true NOT NULL,
+    CONSTRAINT redrive_items_asked_has_number CHECK ((((asked_number IS NOT NULL) = (state = 'asked'::text)) AND ((asked_at IS NOT NULL) = (state = 'asked'::text)))),
+    CONSTRAINT redrive_items_skipped_has_reason CHECK (((skipped_because IS NOT NULL) = (state = 'skipped'::text))),
+    CONSTRAINT redrive_items_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'asked'::text, 'skipped'::text])))
+);
+
+CREATE TABLE public.redrives (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    created_by text NOT NULL,
+    note text NOT NULL,
+    filter jsonb NOT NULL,
+    policy text NOT NULL,
+    again boolean NOT NULL,
+    canary integer NOT NULL,
+    share double precision NOT NULL,
+    rate_per_second double precision NOT NULL,
+    failure_limit double precision NOT NULL,
+    verdict_seconds integer NOT NULL,
+    key text,
+    fingerprint text NOT NULL,
+    state text NOT NULL,
+    letters integer NOT NULL,
+    asked integer DEFAULT 0 NOT NULL,
+    stopped_because text,
+    needs_approval boolean NOT NULL,
+    approved_by text,
+    approved_at timestamp with time zone,
+    approval_note text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    looked_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT redrives_approved_by_a_second_person CHECK (((approved_by IS NULL) OR (approved_by <> created_by))),
+    CONSTRAINT redrives_approved_exactly_with_time CHECK (((approved_by IS NOT NULL) = (approved_at IS NOT NULL))),
+    CONSTRAINT redrives_asked_range CHECK (((asked >= 0) AND (asked <= letters))),
+    CONSTRAINT redrives_canary_positive CHECK ((canary > 0)),
+    CONSTRAINT redrives_failure_limit_range CHECK (((failure_limit >= (0)::double precision) AND (failure_limit <= (1)::double precision))),
+    CONSTRAINT redrives_finished_exactly_when_final CHECK (((finished_at IS NOT NULL) = (state = ANY (ARRAY['stopped'::text, 'cancelled'::text, 'completed'::text])))),
+    CONSTRAINT redrives_nothing_before_approval CHECK (((NOT needs_approval) OR (approved_by IS NOT NULL) OR ((state = ANY (ARRAY['awaiting_approval'::text, 'cancelled'::text])) AND (asked = 0)))),
+    CONSTRAINT redrives_policy_known CHECK ((policy = ANY (ARRAY['original'::text, 'current'::text]))),
+    CONSTRAINT redrives_rate_positive CHECK ((rate_per_second > (0)::double precision)),
+    CONSTRAINT redrives_share_range CHECK (((share > (0)::double precision) AND (share <= (1)::double precision))),
+    CONSTRAINT redrives_state_known CHECK ((state = ANY (ARRAY['awaiting_approval'::text, 'running'::text, 'paused'::text, 'stopped'::text, 'cancelled'::text, 'completed'::text]))),
+    CONSTRAINT redrives_stopped_because_known CHECK ((stopped_because = ANY (ARRAY['canary_failed'::text, 'too_many_failed'::text, 'too_many_failed_lately'::text]))),
+    CONSTRAINT redrives_stopped_has_reason CHECK (((stopped_because IS NOT NULL) = (state = 'stopped'::text))),
+    CONSTRAINT redrives_verdict_seconds_positive CHECK ((verdict_seconds > 0))
 );
 
 CREATE TABLE public.schema_migrations (
@@ -521,6 +600,9 @@ ALTER TABLE ONLY public.grants
 ALTER TABLE ONLY public.idempotency_keys
     ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (tenant, "user", operation, key);
 
+ALTER TABLE ONLY public.input_changes
+    ADD CONSTRAINT input_changes_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.job_events
     ADD CONSTRAINT job_events_pkey PRIMARY KEY (job_id, seq);
 
@@ -532,6 +614,15 @@ ALTER TABLE ONLY public.model_admission
 
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.redrive_items
+    ADD CONSTRAINT redrive_items_pkey PRIMARY KEY (redrive_id, job_id);
+
+ALTER TABLE ONLY public.redrives
+    ADD CONSTRAINT redrives_one_per_key UNIQUE (tenant, created_by, key);
+
+ALTER TABLE ONLY public.redrives
+    ADD CONSTRAINT redrives_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (name);
@@ -573,6 +664,8 @@ CREATE INDEX attempts_of_job ON public.attempts USING btree (job_id, id);
 
 CREATE INDEX attempts_running ON public.attempts USING btree (effect_key) WHERE (outcome = 'running'::text);
 
+CREATE INDEX audit_log_by_target ON public.audit_log USING btree (tenant, target, id);
+
 CREATE INDEX audit_log_by_tenant ON public.audit_log USING btree (tenant, id);
 
 CREATE INDEX dead_letters_by_tenant ON public.dead_letters USING btree (tenant, died_at DESC, id DESC);
@@ -587,6 +680,8 @@ CREATE INDEX deaths_resolved ON public.deaths USING btree (tenant, resolved_at) 
 
 CREATE INDEX effects_of_job ON public.effects USING btree (job_id, begun_at);
 
+CREATE INDEX input_changes_of_job ON public.input_changes USING btree (job_id, generation);
+
 CREATE INDEX jobs_dispatched_and_live ON public.jobs USING btree (tenant) WHERE ((dispatched_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text])));
 
 CREATE INDEX jobs_live ON public.jobs USING btree (deadline_at, id) WHERE (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text]));
@@ -599,7 +694,19 @@ CREATE INDEX outbox_commands ON public.outbox USING btree (id) WHERE (topic <> '
 
 CREATE INDEX outbox_of_job ON public.outbox USING btree (job_id);
 
+CREATE INDEX outbox_redrives ON public.outbox USING btree (id) WHERE (topic = 'call_redrive'::text);
+
 CREATE INDEX outbox_starts ON public.outbox USING btree (tenant, priority, id) WHERE (topic = 'start_job'::text);
+
+CREATE UNIQUE INDEX redrive_items_numbered_once ON public.redrive_items USING btree (redrive_id, asked_number);
+
+CREATE UNIQUE INDEX redrive_items_one_redrive_at_a_time ON public.redrive_items USING btree (job_id) WHERE claimed;
+
+CREATE INDEX redrive_items_waiting ON public.redrive_items USING btree (redrive_id, place) WHERE (state = 'waiting'::text);
+
+CREATE INDEX redrives_newest_first ON public.redrives USING btree (tenant, created_at DESC, id DESC);
+
+CREATE INDEX redrives_running ON public.redrives USING btree (looked_at) WHERE (state = 'running'::text);
 
 CREATE INDEX tickets_of_tenant ON public.tickets USING btree (tenant, id);
 
@@ -652,6 +759,9 @@ ALTER TABLE ONLY public.grants
 ALTER TABLE ONLY public.idempotency_keys
     ADD CONSTRAINT idempotency_keys_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
 
+ALTER TABLE ONLY public.input_changes
+    ADD CONSTRAINT input_changes_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
 ALTER TABLE ONLY public.job_events
     ADD CONSTRAINT job_events_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
 
@@ -660,6 +770,18 @@ ALTER TABLE ONLY public.jobs
 
 ALTER TABLE ONLY public.outbox
     ADD CONSTRAINT outbox_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_redrive_fkey FOREIGN KEY (redrive_id) REFERENCES public.redrives(id);
+
+ALTER TABLE ONLY public.redrive_items
+    ADD CONSTRAINT redrive_items_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.redrive_items
+    ADD CONSTRAINT redrive_items_redrive_fkey FOREIGN KEY (redrive_id) REFERENCES public.redrives(id);
+
+ALTER TABLE ONLY public.redrives
+    ADD CONSTRAINT redrives_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.tenant_months
     ADD CONSTRAINT tenant_months_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);

@@ -15,6 +15,7 @@ from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import CHANNEL
 from agentjobs.outbox.delivery import Delivery
 from agentjobs.outbox.reconciler import Reconciler
+from agentjobs.outbox.redrive_calls import RedriveCalls
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
 from agentjobs.outbox.takeover import Takeover
 from agentjobs.outbox.wait_notices import WaitNotices
@@ -37,10 +38,12 @@ async def serve(settings: Settings) -> None:
         await _registered(client)
         delivery = Delivery(client, ledger, built_in_agents(), settings.task_queue)
         relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints))
+        redrive_calls = RedriveCalls(ledger, client, settings.task_queue)
         log.info("relay_started")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(relay.run())
-            tasks.create_task(_listen(settings.dsn, relay))
+            tasks.create_task(redrive_calls.run())
+            tasks.create_task(_listen(settings.dsn, relay, redrive_calls))
             tasks.create_task(Takeover(ledger, client).run())
             tasks.create_task(WaitNotices(ledger, client).run())
             tasks.create_task(Reconciler(ledger, client, settings.task_queue).run())
@@ -57,9 +60,10 @@ async def _registered(client: Client) -> None:
         log.warning("search_attributes_not_registered", status=error.status.name)
 
 
-async def _listen(dsn: str, relay: Relay) -> None:
+async def _listen(dsn: str, relay: Relay, redrive_calls: RedriveCalls) -> None:
     async def heard(_: asyncpg_listen.NotificationOrTimeout) -> None:
         relay.wake()
+        redrive_calls.wake()
 
     # Its own connection, outside the pool: a listener of a pooled connection is lost when that goes back.
     listener = asyncpg_listen.NotificationListener(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import assert_never
 
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import (
     Priority,
     SearchAttributePair,
@@ -127,6 +127,9 @@ class Delivery:
             await self._update(row, order)
         except WorkflowUpdateFailedError:
             raise NotYet from None  # dead in the ledger, but its workflow has not heard of it yet
+        except WorkflowUpdateRPCTimeoutOrCancelledError:
+            # No worker, or a stuck workflow: the watchdog ends such a run, and the next try finds it gone.
+            raise NotYet from None
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
@@ -137,19 +140,18 @@ class Delivery:
     async def _progress_after(self, row: OutboxRow, order: Order) -> Progress:
         """How far a job had come whose workflow is gone, by what the ledger knows.
 
-        A redrive meets each receipt again on its way. But where an undo has begun, or a cancel was promised, the
-        job only goes on to be undone: what was undone would be done a second time.
+        A redrive meets each receipt again on its way; what it did is noted to be undone, should it be cancelled
+        before. But where an undo has begun, or a cancel was promised, the job only goes on to be undone: what was
+        undone would be done a second time.
         """
         effects = await self._ledger.jobs.effects(row.job_id)
         undoing = row.cancelling or any(effect.kind is EffectKind.UNDO for effect in effects)
-        if order.action == "redrive" and not undoing:
-            return Progress()
         to_undo = tuple(
             effect.step
             for effect in effects
             if effect.kind is EffectKind.TOOL and effect.effect_class is not EffectClass.READ_ONLY
         )
-        goal = Goal.CANCEL if order.action == "redrive" else Goal.ANSWER
+        goal = Goal.CANCEL if order.action == "redrive" and undoing else Goal.ANSWER
         return Progress(goal=goal, to_undo=to_undo)
 
     async def _update(self, row: OutboxRow, order: Order) -> None:

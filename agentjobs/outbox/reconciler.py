@@ -70,7 +70,7 @@ class Reconciler:
         since = (datetime.now(UTC) - LOOK_BACK).isoformat()
         return (
             f'WorkflowType = "{AGENT_JOB}" AND TaskQueue = "{self._task_queue}" '
-            f'AND JobState IN ("running", "dead") AND CloseTime > "{since}" '
+            f'AND JobState IN ("running", "retry_wait", "dead") AND CloseTime > "{since}" '
             'AND ExecutionStatus IN ("Terminated", "Failed", "TimedOut", "Canceled")'
         )
 

@@ -1,8 +1,8 @@
 """Live jobs that do not move, held against Temporal: those whose workflow is gone are dead, and what was to be
 told of them and got lost is queued again.
 
-A window moves over all live jobs, WINDOW of them at each look. Visibility is asked for many at once, and by it most
-are known to be under way; the others are looked up by their ids.
+A window moves over all live jobs, WINDOW of them at each look. Visibility is asked for many at once, and by it
+most are known to be under way; the others are looked up by their ids.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ async def test_a_dead_letter_tells_what_a_person_needs(front: Front, rita: Async
 
     assert (letter["id"], letter["state"], letter["generation"]) == (job_id, "open", 1)
     assert (letter["reason"], letter["step"], letter["worker"]) == ("access_denied", "step-1.create_ticket", "w1")
+    assert (letter["submitted_by"], letter["origin"], letter["worker_build"]) == ("ann", "test", None)
     assert letter["links"] == {
         "self": f"/v1/dead-letters/{job_id}",
         "job": f"/v1/jobs/{job_id}",
@@ -130,7 +131,30 @@ async def test_the_report_counts(front: Front, rita: AsyncClient) -> None:
 
 
 async def test_a_report_of_nothing_is_empty(rita: AsyncClient) -> None:
-    assert (await rita.get("/v1/dead-letters/report")).json() == {"open": [], "by_state": {}, "open_count": 0}
+    report = (await rita.get("/v1/dead-letters/report")).json()
+
+    assert (report["open"], report["by_state"], report["open_count"], report["oldest_at"]) == ([], {}, 0, None)
+    assert {flow["died"] for flow in report["flow"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("hours", "unit", "slots"), [(1, "hour", 2), (72, "hour", 73), (73, "day", 4), (48, "hour", 49)]
+)
+async def test_the_window_is_told_by_the_hour_or_by_the_day(
+    front: Front, rita: AsyncClient, hours: int, unit: str, slots: int
+) -> None:
+    await front.scene.dead()
+
+    report = (await rita.get("/v1/dead-letters/report", params={"window_hours": hours})).json()
+
+    assert report["unit"] == unit
+    assert slots <= len(report["flow"]) <= slots + (unit == "day")
+    assert sum(flow["died"] for flow in report["flow"]) == 1
+
+
+@pytest.mark.parametrize("window", ["0", "2161", "x", "1.5"])
+async def test_a_window_that_cannot_be_taken_is_refused(rita: AsyncClient, window: str) -> None:
+    assert pointers(await rita.get(f"/v1/dead-letters/report?window_hours={window}")) == ["query:window_hours"]
 
 
 @pytest.mark.parametrize(

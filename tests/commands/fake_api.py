@@ -17,6 +17,7 @@ ADMIN_KEY = "ajk_admin"
 ROLES = {API_KEY: {"submit"}, ADMIN_KEY: {"submit", "review", "admin"}}
 NEEDED = {
     **{"jobs": "submit", "dead-letters": "review", "keys": "admin", "grants": "admin"},
+    "audit": "review",
     **{"waiting": "submit", "budget": "submit", "PUT budget": "admin"},
 }
 
@@ -51,6 +52,8 @@ class FakeApi:
         self.letters: dict[str, Document] = {}
         self.keys: dict[str, Document] = {}
         self.grants: list[Document] = []
+        self.audit: list[Document] = []
+        self.flow: list[Document] = []
         self.temporal_ui: str | None = None
         self.limits: Document = {"tokens": None, "usd": None}
         self.troubles: list[Trouble] = []
@@ -184,7 +187,18 @@ class FakeApi:
             }
             for reason, count, oldest in rows
         ]
-        return httpx.Response(200, json={"open": kinds, "by_state": {"open": 11, "redriven": 2}, "open_count": 11})
+        counted = {"open": kinds, "by_state": {"open": 11, "redriven": 2}, "open_count": 11}
+        ages = {"under_1_hour": 0, "under_1_day": 1, "under_7_days": 10, "older": 0}
+        outcomes = {"recovered": 2, "died_again": 1, "cancelled": 0, "undecided": 0, "discarded": 3}
+        more = {
+            **{"oldest_at": "2026-02-27T12:00:00Z", "ages": ages, "as_of": "2026-03-01T12:00:00Z"},
+            **{"since": "2026-02-28T12:00:00Z", "unit": "hour", "flow": self.flow, "outcomes": outcomes},
+            "recovery": {"median_seconds": 90.0, "p90_seconds": 7_200.0},
+        }
+        return httpx.Response(200, json=counted | more)
+
+    def _audit(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
+        return _page(request, self.audit)
 
     def _keys(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
         match request.method, rest:
@@ -227,7 +241,7 @@ class FakeApi:
 
 def _page(request: httpx.Request, items: list[Document]) -> httpx.Response:
     asked = dict(request.url.params)
-    for name in ("state", "agent", "reason"):
+    for name in ("state", "agent", "reason", "actor", "action", "target"):
         items = [item for item in items if name not in asked or item[name] == asked[name]]
     start, limit = int(asked.get("cursor", 0)), int(asked.get("limit", 50))
     if not 1 <= limit <= 200:

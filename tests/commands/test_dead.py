@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from agentjobs.commands.report_lines import ASCII_BLOCKS, BLOCKS, chart
 from tests.commands.conftest import CommandLine
-from tests.commands.documents import letter_document
+from tests.commands.documents import Document, letter_document
 from tests.commands.fake_api import ADMIN_KEY, FakeApi, refused
 
 
@@ -98,12 +99,94 @@ def test_a_decision_is_never_repeated_by_itself(command_line: CommandLine, api: 
     assert "may have been done" in result.stderr
 
 
-def test_report_counts_and_draws(command_line: CommandLine) -> None:
-    lines = command_line.run("dead", "report").stdout.splitlines()
+def test_report_counts_and_draws_in_ascii_where_it_is_piped(command_line: CommandLine, api: FakeApi) -> None:
+    api.flow = [flow(0, died=8), flow(1), flow(2, died=1, redriven=2, discarded=2)]
 
-    assert lines[1].startswith("access_denied  10    " + "█" * 20)
-    assert lines[2].startswith("bug            1     " + "█" * 2 + " ")
-    assert lines[3] == "11 open, 2 redriven"
+    lines = command_line.run("dead", "report", "--window", "3").stdout.splitlines()
+
+    assert dict(api.requests[0].url.params) == {"window_hours": "3"}
+    assert lines[1].startswith("access_denied  10    " + "#" * 20)
+    assert lines[2].startswith("bug            1     " + "#" * 2 + " ")
+    assert [line.split("  ", 1)[1].strip() for line in lines[3:]] == [
+        "11 open, 2 redriven",
+        "1 < 1 d, 10 < 7 d",
+        "2026-02-27T12:00:00Z",
+        "since 2026-02-28T12:00:00Z, at most 8",
+        "|# .| 9",
+        "|  =| 4",
+        "2 recovered, 1 died again, 3 discarded",
+        "median 90s, nine in ten within 2h",
+    ]
+    assert "\n".join(lines).isascii()
+
+
+def test_report_draws_blocks_on_a_terminal() -> None:
+    assert chart([8, 0, 1, 4], 8, BLOCKS) == "\u2588 \u2581\u2584"
+
+
+def test_the_smallest_count_is_drawn() -> None:
+    assert chart([1, 0], 1_000_000, ASCII_BLOCKS) == ". "
+
+
+def test_report_without_anything_in_the_window_has_no_chart(command_line: CommandLine, api: FakeApi) -> None:
+    api.flow = [flow(0), flow(1)]
+
+    assert "|" not in command_line.run("dead", "report").stdout
+
+
+def flow(hour: int, **counts: int) -> Document:
+    return {"at": f"2026-03-01T{hour:02}:00:00Z", "died": 0, "redriven": 0, "discarded": 0, **counts}
+
+
+def test_redrive_sends_another_input_and_larger_limits(command_line: CommandLine, api: FakeApi) -> None:
+    changes = ("--input", "room 7", "--budget", "tokens=100000", "--budget", "usd=1.50", "--budget", "steps=8")
+    result = command_line.run("dead", "redrive", "a", "--note", "x", *changes)
+
+    assert result.exit_code == 0
+    assert json.loads(api.requests[0].content) == {
+        "note": "x",
+        "policy": "original",
+        "input": {"text": "room 7"},
+        "budget": {"tokens": 100_000, "usd": "1.50", "steps": 8},
+    }
+
+
+@pytest.mark.parametrize("limit", ["tokens", "tokens=", "tokens=many", "steps=-1", "usd=", "seconds=3", "=3"])
+def test_a_limit_that_cannot_be_meant_is_not_sent(command_line: CommandLine, api: FakeApi, limit: str) -> None:
+    result = command_line.run("dead", "redrive", "a", "--note", "x", "--budget", limit)
+
+    assert (result.exit_code, "--budget tokens=100000" in result.stderr) == (2, True)
+    assert not api.requests
+
+
+def test_show_tells_deaths_attempts_effects_and_the_earlier_input(command_line: CommandLine, api: FakeApi) -> None:
+    api.letters["a"] |= {
+        "deaths": [
+            {
+                "generation": 1,
+                "reason": "bug",
+                "resolution": "redriven",
+                "resolved_by": "rita",
+                "outcome": "died_again",
+            },
+            {"generation": 2, "reason": "access_denied"},
+        ],
+        "tried": [{"outcome": "failed", "category": "timeout", "attempts": 3, "wait_seconds": 90.0}],
+        "effects": [{"step": "step-1.create_ticket", "outcome": "stays", "because": "undo_given_up"}],
+        "input_changes": [{"generation": 1, "old_input": {"text": "Old"}, "changed_by": "rita", "note": "room 7"}],
+    }
+
+    shown = command_line.run("dead", "show", "a").stdout
+
+    for words in (
+        "1  bug  redriven by rita  died_again\n",
+        "2  access_denied\n",
+        "3 attempts failed timeout, waited 90s\n",
+        "step-1.create_ticket  stays  (undo_given_up)\n",
+        "changed by rita (room 7)\n",
+        "b-7\n",
+    ):
+        assert words in shown
 
 
 def test_json(command_line: CommandLine, api: FakeApi) -> None:

@@ -202,3 +202,20 @@ def test_a_redrive_goes_on_where_the_job_died() -> None:
     redriven = Progress.model_validate_json(died.model_dump_json())
 
     assert decide(redriven, MAX_STEPS) == d.RunTool(step=1, wanted=TICKET)
+
+
+def test_a_corrected_job_plans_again_and_still_knows_what_to_undo() -> None:
+    died = Progress(planned=True, step=2, finished_tools=True, to_undo=("step-1.create_ticket",))
+
+    again = d.started_over(died)
+
+    assert d.decide(again, 6) == d.MakePlan()
+    met_again = d.model_decided(d.plan_made(again), TICKET)
+    assert met_again.to_undo == ("step-1.create_ticket",)  # noted once
+
+
+@pytest.mark.parametrize("goal", [Goal.CANCEL, Goal.DISCARD])
+def test_a_job_that_is_being_undone_does_not_start_over(goal: Goal) -> None:
+    progress = Progress(goal=goal, planned=True, to_undo=("step-1.create_ticket",))
+
+    assert d.started_over(progress) == progress

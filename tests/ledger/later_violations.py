@@ -6,7 +6,10 @@ _ALERT = (
 )
 _TOLD = "INSERT INTO alert_letters (alert_id, job_id, generation, topic, level) VALUES "
 
+_CHANGE = "INSERT INTO input_changes (job_id, generation, old_input, changed_by, note) VALUES "
+
 SEED = (
+    f"{_CHANGE} ('dead', 1, '{{}}', 'rita', 'n')",
     "INSERT INTO model_admission (model) VALUES ('m')",
     "INSERT INTO watch_findings (kind, subject, detail) VALUES ('no_worker', 'q', 'd')",
     f"{_ALERT} ('al', 'acme', 'job.died', 0, 'r', 'a', 1, 0, now(), now(), '{{}}')",
@@ -18,6 +21,10 @@ SEED = (
 )
 
 VIOLATIONS = {
+    "input_changes_pkey": "INSERT INTO input_changes (id, job_id, generation, old_input, changed_by, note) "
+    "OVERRIDING SYSTEM VALUE SELECT id, job_id, generation, old_input, changed_by, note FROM input_changes",
+    "input_changes_job_fkey": _CHANGE + "('nothing', 1, '{}', 'rita', 'n')",
+    "input_changes_generation_positive": _CHANGE + "('dead', 0, '{}', 'rita', 'n')",
     "model_admission_pkey": "INSERT INTO model_admission (model) VALUES ('m')",
     "model_admission_model_length": "INSERT INTO model_admission (model) VALUES ('')",
     "model_admission_call_seconds_not_negative": "UPDATE model_admission SET call_seconds = -1",

@@ -109,37 +109,6 @@ async def test_a_job_that_never_died_has_no_letter(scene: Scene) -> None:
     assert not await _ask(scene, "redrive", job_id)
 
 
-async def test_the_report_equals_a_recount(scene: Scene) -> None:
-    reasons = [Category.BUG] * 3 + [Category.ACCESS_DENIED] * 2 + [Category.NOT_FOUND] * 2
-    jobs = [(await scene.accept(agent=f"agent-{number % 2}")).id for number in range(len(reasons))]
-    for job_id, reason in zip(jobs, reasons, strict=True):
-        await scene.bury(job_id, reason=reason)
-    await _ask(scene, "redrive", jobs[0])
-    await scene.ledger.outcomes.resume(jobs[0], generation=1, policy_version="1")
-    await scene.ledger.outcomes.finish(jobs[3], JobState.DISCARDED)
-    await _ask(scene, "discard", jobs[5])
-
-    report = await scene.ledger.dead_letters.report("acme")
-
-    letters = [await scene.letter(job_id) for job_id in jobs]
-    waiting = [letter for letter in letters if letter.state not in {"redriven", "discarded"}]
-    recount = Counter((letter.reason, letter.agent, letter.policy_version) for letter in waiting)
-    assert {(line.reason, line.agent, line.policy_version): line.count for line in report.open} == recount
-    assert report.by_state == Counter(letter.state for letter in letters)
-    assert [line.oldest_at for line in report.open] == [
-        min(letter.died_at for letter in waiting if (letter.reason, letter.agent) == (line.reason, line.agent))
-        for line in report.open
-    ]
-
-
-async def test_the_report_of_a_tenant_without_deaths_is_empty(scene: Scene) -> None:
-    await scene.dead()
-
-    report = await scene.ledger.dead_letters.report("other")
-
-    assert (report.open, report.by_state) == ([], {})
-
-
 async def test_pages_go_latest_death_first_without_gap_or_repetition(scene: Scene) -> None:
     jobs = [await scene.dead() for _ in range(5)]
     await scene.execute("UPDATE dead_letters SET died_at = now()")  # the same moment for all: the id decides

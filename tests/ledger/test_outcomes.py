@@ -166,7 +166,10 @@ async def test_the_result_is_made_of_the_receipts(scene: Scene) -> None:
         "answer": "Thank you.",
         "plan": {"text": "a plan"},
         "effects": [
-            {"step": "step-2.create_ticket", "tool": "create_ticket", "state": "completed", "receipt": RECEIPT}
+            {
+                **{"step": "step-2.create_ticket", "tool": "create_ticket", "state": "completed"},
+                **{"receipt": RECEIPT, "outcome": "done", "because": None},
+            }
         ],
     }
     assert (job.failure, job.next_attempt_at) == (None, None)

@@ -357,3 +357,6 @@ async def test_a_discard_that_could_not_be_undone_comes_to_an_end(
     assert job.state is end
     # A redrive finishes the undo; a second discard gives it up, and says so.
     assert await world.open_ticket_count() == (0 if word == "redrive" else 1)
+    assert job.result is not None
+    said = [(effect["outcome"], effect["because"]) for effect in job.result["effects"]]
+    assert said == [("undone", None) if word == "redrive" else ("stays", "undo_given_up")]

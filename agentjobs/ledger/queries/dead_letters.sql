@@ -34,6 +34,26 @@ HAVING sum(attempts.tokens_in + attempts.tokens_out + attempts.tokens_reserved) 
     OR sum(attempts.usd + attempts.usd_reserved) > 0
  ORDER BY min(attempts.id);
 
+-- name: attempts_of_letter
+-- How the job's attempts ended, and how long it waited after them.
+SELECT attempts.outcome, attempts.category, count(*)::integer AS attempts,
+       coalesce(sum(attempts.wait_seconds), 0)::double precision AS wait_seconds,
+       sum(attempts.tokens_in)::bigint AS tokens_in, sum(attempts.tokens_out)::bigint AS tokens_out,
+       sum(attempts.usd) AS usd
+  FROM dead_letters JOIN attempts ON attempts.job_id = dead_letters.id
+ WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant
+ GROUP BY attempts.outcome, attempts.category
+ ORDER BY count(*) DESC, attempts.outcome, attempts.category;
+
+-- name: deaths_of_letter
+SELECT * FROM deaths WHERE job_id = :id AND tenant = :tenant ORDER BY generation;
+
+-- name: effects_at_end$
+-- What the result of an ended job says of its effects; NULL as long as it has not ended.
+SELECT jobs.result -> 'effects'
+  FROM dead_letters JOIN jobs ON jobs.id = dead_letters.id
+ WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant AND jobs.finalized_at IS NOT NULL;
+
 -- name: request_resolution^
 -- A person's word, once: only an open letter takes one, so of fifty parallel clicks one is heard. The relay
 -- carries it to the workflow. Comes back empty for a letter that does not exist.
@@ -111,12 +131,3 @@ SELECT EXISTS (SELECT FROM dead_letters
 
 -- name: mark_alerted!
 UPDATE dead_letters SET alerted_at = coalesce(alerted_at, now()) WHERE id = :id AND generation = :generation;
-
--- name: report_dead_letters
-SELECT reason, agent, policy_version, count(*)::integer AS count, min(died_at) AS oldest_at
-  FROM dead_letters
- WHERE tenant = :tenant AND state IN ('open', 'redrive_requested', 'discard_requested')
- GROUP BY reason, agent, policy_version ORDER BY count(*) DESC, reason, agent;
-
--- name: count_dead_letters
-SELECT state, count(*)::integer AS count FROM dead_letters WHERE tenant = :tenant GROUP BY state;

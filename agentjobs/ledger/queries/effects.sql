@@ -41,8 +41,9 @@ WITH before AS (
            begun_count = effects.begun_count + 1,
            -- In doubt, an attempt first looks up; the time of the call in doubt must not move with it.
            sent_at = CASE WHEN effects.state = 'begun' THEN effects.sent_at ELSE now() END,
-           state = CASE WHEN effects.state = 'released' THEN 'begun' ELSE effects.state END
-     WHERE effects.fingerprint = excluded.fingerprint
+           state = CASE WHEN effects.state = 'released' THEN 'begun' ELSE effects.state END,
+           fingerprint = excluded.fingerprint
+     WHERE effects.fingerprint IN (excluded.fingerprint, '') -- open again after a corrected input
     RETURNING key, state, in_doubt, result, sent_at, generation, response_id, response_model
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
@@ -154,6 +155,9 @@ WITH locked AS MATERIALIZED (
     UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
       FROM locked
      WHERE effects.job_id = locked.id AND key = :key AND state = 'begun'
+       -- An attempt that was made of an input that was corrected since answers for nothing.
+       AND fingerprint = :fingerprint::text
+       AND EXISTS (SELECT FROM attempts WHERE attempts.id = :attempt_id AND attempts.effect_key = effects.key)
        AND (effect_class = 'read_only' OR NOT EXISTS (
             SELECT FROM workers WHERE workers.id = :worker::text AND lost_at IS NOT NULL))
     RETURNING job_id, step, kind, name

@@ -22,8 +22,10 @@ WITH created AS (
     VALUES (:id, :tenant, :user, :roles, :key_hash, :expires_at)
     RETURNING *
 ), audited AS (
-    INSERT INTO audit_log (tenant, actor, action, target)
-    SELECT :by_tenant::text, :by_user::text, 'create_key', id FROM created WHERE :by_tenant::text IS NOT NULL
+    INSERT INTO audit_log (tenant, actor, action, target, details)
+    SELECT :by_tenant::text, :by_user::text, 'create_key', id,
+           jsonb_build_object('tenant', tenant, 'user', "user", 'roles', roles)
+      FROM created WHERE :by_tenant::text IS NOT NULL
 )
 SELECT * FROM created;
 

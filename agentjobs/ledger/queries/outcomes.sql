@@ -74,18 +74,35 @@ SELECT coalesce(died.state, found.state) AS state, coalesce(died.generation, fou
 -- says what is true of each effect, also after a cancellation.
 WITH found AS MATERIALIZED (
     SELECT id, state FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+), ends AS (
+    -- An undo that was tried has left an effect, or a refused attempt, or a death.
+    SELECT effects.*,
+           CASE WHEN state = 'completed' AND :state::text = 'succeeded' THEN 'done'
+                WHEN state = 'completed' THEN 'stays'
+                WHEN state = 'undone' THEN 'undone'
+                WHEN state = 'begun' AND effect_class <> 'transactional' THEN 'in_doubt'
+                ELSE 'not_done' END AS outcome,
+           EXISTS (SELECT FROM effects AS undo WHERE undo.job_id = :job_id AND undo.step = 'undo.' || effects.step)
+           OR EXISTS (SELECT FROM attempts WHERE attempts.job_id = :job_id AND attempts.step = 'undo.' || effects.step)
+           OR EXISTS (SELECT FROM deaths WHERE deaths.job_id = :job_id AND deaths.step = 'undo.' || effects.step)
+           AS undo_tried
+      FROM effects WHERE job_id = :job_id
 ), summary AS (
     SELECT jsonb_build_object(
                'answer', max(result ->> 'text') FILTER (WHERE step = 'answer'),
                'plan', (jsonb_agg(result) FILTER (WHERE step = 'plan')) -> 0,
-               'effects', coalesce(jsonb_agg(jsonb_build_object('step', step, 'tool', name, 'state', state,
-                                                                'receipt', result) ORDER BY begun_at)
+               'effects', coalesce(jsonb_agg(jsonb_build_object(
+                                       'step', step, 'tool', name, 'state', state, 'receipt', result,
+                                       'outcome', outcome,
+                                       'because', CASE WHEN outcome <> 'stays' THEN NULL
+                                                       WHEN undo_tried THEN 'undo_given_up'
+                                                       ELSE 'no_undo_declared' END) ORDER BY begun_at)
                                    FILTER (WHERE kind = 'tool' AND effect_class <> 'read_only'), '[]')
            ) AS result
-      FROM effects WHERE job_id = :job_id
+      FROM ends
 ), finished AS (
     UPDATE jobs
-       SET state = :state, result = summary.result, next_attempt_at = NULL, failure = NULL,
+       SET state = :state::text, result = summary.result, next_attempt_at = NULL, failure = NULL,
            finalized_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1
       FROM summary CROSS JOIN found
      WHERE jobs.id = found.id AND found.state = ANY (:from_states::text[])
