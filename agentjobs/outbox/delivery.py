@@ -131,6 +131,8 @@ class Delivery:
             # No worker, or a stuck workflow: the watchdog ends such a run, and the next try finds it gone.
             raise NotYet from None
         except RPCError as error:
+            if error.status is RPCStatusCode.FAILED_PRECONDITION:
+                raise NotYet from None  # its workflow task fails just now
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
             # The workflow is gone (terminated, deleted, or never started): a new run goes by the receipts.

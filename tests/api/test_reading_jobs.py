@@ -41,7 +41,10 @@ async def test_a_finished_job_tells_what_it_came_to(front: Front, ann: AsyncClie
     job = (await ann.get(f"/v1/jobs/{job_id}")).json()
 
     assert job["result"]["effects"] == [
-        {"step": "step-1.create_ticket", "tool": "create_ticket", "state": "completed", "receipt": {"ticket": 7}}
+        {
+            **{"step": "step-1.create_ticket", "tool": "create_ticket", "state": "completed"},
+            **{"outcome": "done", "because": None, "receipt": {"ticket": 7}},
+        }
     ]
     assert job["finalized_at"].endswith("Z")
 

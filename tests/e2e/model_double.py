@@ -1,4 +1,4 @@
-"""The double of a model provider as a process of its own: what it does is told by rules, what it saw stands in a log.
+"""The double of a model provider as a process of its own: rules tell what it does, its log what it saw.
 
 A rule names what it is about (words of the request, a stage, a model), for how often or how long it holds, and the
 fault. Rules may be changed while it runs; calls that no rule is about are answered sensibly.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -177,7 +176,7 @@ class ModelDouble:
         """From now on these hold, and no others; the first that is about a call decides."""
         beside = self.rules_file.with_suffix(".new")
         beside.write_text(json.dumps([asdict(rule) for rule in rules]), encoding="utf-8")
-        os.replace(beside, self.rules_file)
+        beside.replace(self.rules_file)
 
     def calls(self, says: str = "", stage: Stage | None = None, model: str | None = None) -> list[Call]:
         """The calls of jobs whose request contains `says`, in order."""

@@ -2,9 +2,11 @@
 
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectState
-from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.states import JobState
 from agentjobs.outbox.reconciler import Reconciler
+from agentjobs.outbox.wait_notices import WaitNotices
+from agentjobs.temporal import JOB_STATE
 from tests.fakes import ScriptedProvider
 from tests.world import World, eventually
 
@@ -33,6 +35,25 @@ async def test_a_terminated_job_is_dead_and_somebody_is_told(world: World) -> No
 
     assert (letter.reason, letter.step) == ("terminated", "answer")
     assert [effect["name"] for effect in letter.effects_done] == ["create_ticket"]
+
+
+async def test_a_job_that_is_terminated_while_its_wait_is_shown_is_dead(world: World) -> None:
+    provider = ScriptedProvider()
+    provider.fail_at("answer", RetryableError(Category.UNAVAILABLE, "away", retry_after_seconds=600))
+    async with world.running(provider):
+        job_id = await world.submit()
+        await world.until(job_id, JobState.RETRY_WAIT)
+        assert await WaitNotices(world.ledger, world.client).run_once() == 1
+
+        async def shown() -> bool:
+            description = await world.workflow(job_id).describe()
+            return description.typed_search_attributes.get(JOB_STATE) == "retry_wait"
+
+        await eventually(shown, "the wait to be shown")
+        await world.workflow(job_id).terminate()
+        await eventually(reconciler_of(world).run_once, "the termination to be found")
+
+    assert (await world.job(job_id)).state is JobState.DEAD
 
 
 async def test_a_terminated_job_is_redriven_without_a_second_ticket(world: World) -> None:
@@ -126,6 +147,7 @@ async def test_a_death_of_which_nobody_was_told_is_told_again(world: World) -> N
     await world.ledger.database.pool.execute(
         "UPDATE dead_letters SET alerted_at = NULL, died_at = died_at - interval '2 minutes' WHERE id = $1", job_id
     )
+    await world.ledger.database.pool.execute("DELETE FROM alert_letters WHERE job_id = $1", job_id)
     assert (await letters.tell_again(), await letters.tell_again()) == (1, 0)
 
     async with world.running():

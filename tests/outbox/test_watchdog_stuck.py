@@ -112,14 +112,16 @@ async def test_a_redrive_that_meets_a_stuck_workflow_is_carried_out_by_a_new_run
     looks = looks_of(world)
 
     # Its workflow is open and dead; the word wakes it, and its history does not fit the code.
-    async with changed(world, monkeypatch, changed_job.SleepsFirst):
-        await world.order("redrive", job_id)
-        await eventually(each_second(looks.stuck.run_once), "the stuck workflow to be ended")
+    with structlog.testing.capture_logs() as logs:
+        async with changed(world, monkeypatch, changed_job.SleepsFirst):
+            await world.order("redrive", job_id)
+            await eventually(each_second(looks.stuck.run_once), "the stuck workflow to be ended")
     async with world.running():
         job = await world.until(job_id, JobState.SUCCEEDED)
 
     assert (job.generation, await world.ticket_count()) == (1, 1)
     assert await deaths_of(world, job_id) == ["access_denied"]
+    assert "delivery_failed" not in {entry["event"] for entry in logs}  # it is put off, and no fault
 
 
 async def test_a_release_that_is_taken_back_soon_kills_no_job(
