@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 import structlog
 
+from agentjobs.domain import keys
 from agentjobs.domain.failures import Category, RetryableError
 from agentjobs.domain.states import JobState
+from agentjobs.outbox.described import described, why_stuck
 from tests.fakes import ScriptedProvider
 from tests.outbox import changed_job
 from tests.outbox.watching import Looks, deaths_of, looks_of
@@ -132,10 +134,13 @@ async def test_a_release_that_is_taken_back_soon_kills_no_job(
         job_id = await world.submit()
 
         async def failed_once() -> bool:
-            described = await world.workflow(job_id).describe()
-            return described.raw_description.pending_workflow_task.attempt > 1
+            workflow = await described(world.client, keys.workflow_id(job_id))
+            return workflow is not None and workflow.attempt > 1
 
         await eventually(failed_once, "the first failure")
+        workflow = await described(world.client, keys.workflow_id(job_id))
+        assert workflow is not None
+        assert await why_stuck(world.client, workflow) is None
         assert await looks.all_once() == 0
     async with world.running():
         job = await world.until(job_id, JobState.SUCCEEDED)
