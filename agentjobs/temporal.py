@@ -64,8 +64,14 @@ async def connect() -> Client:
 def _runtime() -> Runtime:
     # The core writes coloured text to stderr by itself; forwarded, its records take the form of all others.
     levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"))
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, forwarding=forwarding)))
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, forwarding=forwarded_logs())))
+
+
+def forwarded_logs() -> LogForwardingConfig:
+    """The core's own log. Without its fields: a failure among them has the text of an exception, which may quote
+    what a user wrote.
+    """
+    return LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_log_fields_to_message=False)
 
 
 async def register_search_attributes(client: Client) -> None:
