@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agentjobs.domain import keys
+from agentjobs.domain.effects import EffectKind
 from agentjobs.domain.states import FINAL, JobState
+from agentjobs.domain.waits import ATTEMPT_LIMITS
 from tests.chaos.evidence import Answer, Attempt, Effect, Event, Evidence, Job
-from workflows import options
 
 TICKET_TOOL = "create_ticket"
 DONE = ("completed", "undone")
@@ -191,14 +192,12 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Violation]], ...] = (
 
 
 def attempt_limit(step: str) -> int:
-    """How often the activity of a step may be tried in one run."""
+    """How often the attempts of a step may fail or crash in one run (nobody asks for a wait in these)."""
     if step.startswith("undo."):
-        chosen = options.UNDO
-    elif step in (keys.PLAN, keys.ANSWER) or step.endswith(".model"):
-        chosen = options.MODEL_CALL
-    else:
-        chosen = options.TOOL_CALL
-    return chosen["retry_policy"].maximum_attempts
+        return ATTEMPT_LIMITS[EffectKind.UNDO]
+    if step in (keys.PLAN, keys.ANSWER) or step.endswith(".model"):
+        return ATTEMPT_LIMITS[EffectKind.MODEL]
+    return ATTEMPT_LIMITS[EffectKind.TOOL]
 
 
 def _ticket_effects(evidence: Evidence) -> list[Effect]:
