@@ -117,13 +117,20 @@ def redrive_listed(record: RedriveRecord, links: Links) -> RedriveListed:
     return RedriveListed(**_told(record, links))
 
 
+def _stage(record: RedriveRecord, standing: Standing) -> Stage:
+    # Late verdicts of the canary would move a stopped one on, to a stage that never began.
+    if record.stopped_because is StopReason.CANARY_FAILED:
+        return Stage.CANARY
+    return stage_of(record.pace, standing.counts)
+
+
 def redrive_shown(
     record: RedriveRecord, standing: Standing, skipped: dict[str, int], links: Links
 ) -> RedriveShown:
     """One, with its counts."""
     return RedriveShown(
         **_told(record, links),
-        stage=stage_of(record.pace, standing.counts),
+        stage=_stage(record, standing),
         items=ItemsShown(**standing.counts.model_dump(include=set(Counts.model_fields))),
         skipped=skipped,
     )

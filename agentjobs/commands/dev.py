@@ -1,5 +1,8 @@
 """The command `dev`: the whole stack on this machine, until Ctrl-C."""
 
+import shlex
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,11 +49,12 @@ def dev(
         postgres_port=postgres_port,
         workers=workers,
     )
-    raise typer.Exit(asyncio.run(run_stack(options, prepare_dev_tenant, _tell_ready)))
+    raise typer.Exit(asyncio.run(run_stack(options, prepare_dev_tenant, partial(_tell_ready, home))))
 
 
-def _tell_ready(info: "StackInfo") -> None:
+def _tell_ready(home: Path, info: "StackInfo") -> None:
     """Where everything is; the keys stay in stack.json."""
+    elsewhere = "" if home == DEFAULT_HOME else f"AGENTJOBS_HOME={shlex.quote(str(home))} "
     typer.echo(f"API          {info.api}")
     typer.echo(f"Temporal UI  {info.temporal_ui}")
-    typer.echo('Now, in another terminal: python starter.py submit "I was charged twice" --wait')
+    typer.echo(f'Now, in another terminal: {elsewhere}python starter.py submit "I was charged twice" --wait')

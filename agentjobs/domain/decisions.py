@@ -124,7 +124,7 @@ def _next_model_call(progress: Progress, max_steps: int) -> Action:
         return GiveUp(
             failure=failure(
                 Category.BUDGET_EXCEEDED,
-                f"the agent wanted more than its {max_steps} steps",
+                f"the agent wanted a step beyond its limit of {max_steps}",
                 keys.model_step(step),
             )
         )

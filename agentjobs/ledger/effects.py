@@ -280,22 +280,37 @@ def _forbidden(row: Any, intent: Intent) -> PermanentError:
         "access_denied": f"the user has no grant for {intent.grant}",
         "deadline_exceeded": "the job's deadline has passed",
         "budget_exceeded": _too_dear(row, intent),
-        "tenant_budget_exceeded": "the next call does not fit what the tenant may spend this month",
+        "tenant_budget_exceeded": _too_dear_for_tenant(row, intent),
     }
     verdict = row["verdict"]
     return PermanentError(Category(verdict.removeprefix("tenant_")), messages[verdict])
 
 
 def _too_dear(row: Any, intent: Intent) -> str:
-    limits = [
+    limits = (
+        (row["tokens_used"], row["budget_tokens"], intent.reserve.tokens, "tokens"),
+        (row["usd_used"], row["budget_usd"], intent.reserve.usd, "USD"),
+    )
+    return f"the next call does not fit the job's budget: {_beyond(limits)}"
+
+
+def _too_dear_for_tenant(row: Any, intent: Intent) -> str:
+    limits = (
+        (row["month_tokens"], row["monthly_tokens"], intent.reserve.tokens, "tokens"),
+        (row["month_usd"], row["monthly_usd"], intent.reserve.usd, "USD"),
+    )
+    return (
+        "the next call does not fit what the tenant may spend this month (an admin raises it with "
+        f"`starter.py budget set`): {_beyond(limits)}"
+    )
+
+
+def _beyond(limits: Any) -> str:
+    return "; ".join(
         f"{used} of {limit} {unit} are spent or held back, the next call may take {wanted}"
-        for used, limit, wanted, unit in (
-            (row["tokens_used"], row["budget_tokens"], intent.reserve.tokens, "tokens"),
-            (row["usd_used"], row["budget_usd"], intent.reserve.usd, "USD"),
-        )
+        for used, limit, wanted, unit in limits
         if limit is not None and used + wanted > limit
-    ]
-    return "the next call does not fit the job's budget: " + "; ".join(limits)
+    )
 
 
 def _begun(row: Any, intent: Intent) -> Begun:

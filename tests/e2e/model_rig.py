@@ -173,19 +173,20 @@ class ModelRig:
 @asynccontextmanager
 async def running_model_rig(home: Path, workers: int = 2, **settings: str) -> AsyncIterator[ModelRig]:
     """A stack in this home (a directory that is there) for the length of the block."""
-    async with ModelDouble.running(home) as double:
-        options = options_for(home / "stack", workers, **double.environment, **settings)
-        async with started(options) as stack:
+    try:
+        async with (
+            ModelDouble.running(home) as double,
+            started(options_for(home / "stack", workers, **double.environment, **settings)) as stack,
+            client_of(stack.info.api, stack.info.api_key) as user,
+            client_of(stack.info.api, stack.info.admin_key) as admin,
+        ):
             ledger = await Ledger.open(stack.info.database, size=2, application_name="tests")
             try:
-                async with (
-                    client_of(stack.info.api, stack.info.api_key) as user,
-                    client_of(stack.info.api, stack.info.admin_key) as admin,
-                ):
-                    yield ModelRig(Running(stack, ledger, home / "stack"), double, user, admin)
+                yield ModelRig(Running(stack, ledger, home / "stack"), double, user, admin)
             finally:
                 await ledger.close()
-    EmbeddedPostgres(home / "stack", 1).remove()
+    finally:
+        EmbeddedPostgres(home / "stack", 1).remove()
 
 
 def client_of(api: str, key: str) -> httpx.AsyncClient:

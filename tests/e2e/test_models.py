@@ -96,7 +96,8 @@ async def test_the_third_malformed_reply_is_the_last_and_all_are_paid(rig: Model
 
 async def test_a_429_is_waited_out_in_the_open(rig: ModelRig) -> None:
     too_many = Fault("status", status=429, headers={"Retry-After": "2"}, error=QUOTING)
-    rig.double.rule(Rule(too_many, says="limited", until=time.time() + 4))
+    slow = Rule(Fault("slow", seconds=0.3), stage="answer")  # so that many would be in flight, if they were let
+    rig.double.rule(Rule(too_many, says="limited", until=time.time() + 4), slow)
 
     jobs = await rig.submit_many("limited", 10)
     states = asyncio.create_task(rig.states(jobs[0]["id"]))
@@ -115,7 +116,7 @@ async def test_a_429_is_waited_out_in_the_open(rig: ModelRig) -> None:
     assert {job["state"] for job in ended} == {"succeeded"}
     assert {attempt["category"] for attempt in attempts} == {"rate_limited"}  # none of these is counted
     assert "retry_wait" in await states
-    assert most_at_once(rig.double.calls("limited")) <= 4
+    assert most_at_once(rig.double.calls("limited")) == 4
 
 
 async def test_a_killed_workers_call_is_made_once_more(rig: ModelRig) -> None:
@@ -187,13 +188,13 @@ async def test_another_model_answers_while_the_first_is_away(tmp_path_factory: p
         rig.double.rule(Rule(refusal, says="refused"), Rule(Fault("status", status=503), model="double"))
 
         refused = await rig.over((await rig.submit("refused"))["id"])
-        early = await rig.all_over(await rig.submit_many("early", 10))
+        early = await rig.all_over(await rig.submit_many("early", 6))
         to_the_first = len(rig.double.calls(model="double"))
-        late = await rig.all_over(await rig.submit_many("late", 10))
+        late = await rig.all_over(await rig.submit_many("late", 6))
 
         calls = rig.double.calls("late", model="double")
         assert refused["failure"]["reason"] == "content_refused"
         assert [call.model for call in rig.double.calls("refused")] == ["double"]
         assert {job["state"] for job in (*early, *late)} == {"succeeded"}
-        assert to_the_first < 20
+        assert to_the_first < 15
         assert len(calls) <= 3  # a probe at most: the breaker is open

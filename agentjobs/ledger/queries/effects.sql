@@ -115,6 +115,8 @@ SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE ve
        (now() - effect.sent_at) AS since_sent, effect.generation, effect.response_id, effect.response_model,
        before.budget_tokens, before.budget_usd, before.tokens_in + before.tokens_out + before.tokens_reserved AS tokens_used,
        before.usd + before.usd_reserved AS usd_used, before.trace_id,
+       limits.monthly_tokens, limits.monthly_usd, coalesce(months.tokens + months.tokens_reserved, 0) AS month_tokens,
+       coalesce(months.usd + months.usd_reserved, 0) AS month_usd,
        tried.counted, tried.rate_limited, tried.malformed,
        CASE WHEN :kind::text = 'model' THEN (
            SELECT jsonb_agg(jsonb_build_object('model', model, 'category', category, 'message', message) ORDER BY id)
@@ -127,6 +129,9 @@ SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE ve
                                                         'result', e.result) ORDER BY e.begun_at, e.key), '[]')
              FROM effects e WHERE e.job_id = :job_id AND e.state = 'completed') END AS done
   FROM before CROSS JOIN verdict CROSS JOIN tried
+  LEFT JOIN limits ON true
+  LEFT JOIN tenant_months AS months
+    ON months.tenant = limits.id AND months.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date
   LEFT JOIN effect ON true LEFT JOIN started ON true LEFT JOIN recorded ON true;
 
 -- name: send_again!
