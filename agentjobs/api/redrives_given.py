@@ -1,9 +1,10 @@
 """What comes in about bulk redrives."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from agentjobs.api.given import Given, Identifier, Note
 from agentjobs.domain.failures import Category
@@ -11,7 +12,16 @@ from agentjobs.domain.failures import Category
 IDS_LIMIT = 1_000
 
 GivenReason = Annotated[Category, Field(strict=False)]
-GivenMoment = Annotated[AwareDatetime, Field(strict=False), AfterValidator(lambda moment: moment.astimezone(UTC))]
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("moment_range", "This is no moment of the years 1 to 9999.") from None
+
+
+GivenMoment = Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)]
 
 
 class GivenFilter(Given):

@@ -98,6 +98,11 @@ class HeldBack(RetryableError):
         self.hold = hold
 
     @property
+    def has_own_place(self) -> bool:  # type: ignore[override]
+        """A place in the line for a slot; of a parked model all are told the same moment."""
+        return not self.parked
+
+    @property
     def parked(self) -> bool:
         """Whether `Admission.parked` names the model now, so that `choose` passes it over."""
         return self.hold in {Hold.PARKED, Hold.BROKEN, Hold.PROBED}

@@ -70,6 +70,9 @@ class JobError(Exception):
 class RetryableError(JobError):
     """Another attempt may succeed; `retry_after_seconds` is what the other side asked for, if it did."""
 
+    has_own_place = False
+    """Whether `retry_after_seconds` is a moment of this attempt alone, so that nothing need be spread out."""
+
     def __init__(
         self,
         category: Category,

@@ -102,6 +102,8 @@ def _given_up(error: JobError, kind: EffectKind | None, tried: Tried, *, elsewhe
 def _wait(error: JobError, tried: Tried, chance: float) -> float:
     if isinstance(error, MalformedReply):
         return SHORTEST_WAIT_SECONDS  # nothing is in trouble: the model is told what was wrong, and asked again
+    if isinstance(error, RetryableError) and error.has_own_place and error.retry_after_seconds is not None:
+        return min(max(error.retry_after_seconds, SHORTEST_WAIT_SECONDS), ASKED_WAIT_LIMIT_SECONDS)
     before = tried.rate_limited if error.category is Category.RATE_LIMITED else tried.counted
     asked = error.retry_after_seconds if isinstance(error, RetryableError) else None
     return wait_before_retry(before + 1, asked_seconds=asked, chance=chance)

@@ -90,9 +90,16 @@ def failure_of(error: Exception, name: str, lost: Usage) -> JobError | None:
     return None
 
 
+_TURNED_AWAY: Final = frozenset({503, 529})
+"""Unavailable, overloaded: said instead of an answer, before a model has written anything. (Behind a 500, 502 or
+504 one may have.)
+"""
+
+
 def _of_provider(error: ModelAPIError, name: str) -> JobError:
     facts = _facts(error)
-    refused = facts.http_status is not None and 400 <= facts.http_status < 500 and not error.in_stream
+    status = facts.http_status
+    refused = status is not None and (400 <= status < 500 or status in _TURNED_AWAY) and not error.in_stream
     return _sorted(
         facts,
         _message(error, facts, name),

@@ -219,3 +219,23 @@ async def _end(scene: Scene, job_id: str, attempt_id: int, ends: str) -> None:
             await scene.ledger.outcomes.finish(job_id, JobState.CANCELLED)
         case _:
             raise AssertionError(ends)
+
+
+async def test_a_database_that_is_away_costs_no_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await stage.scene.accept()
+    attempt_id = await stage.scene.begin_attempt(job.id)
+    effects = stage.scene.ledger.effects
+    listener = AttemptListener(effects, stage.scene.intent(job.id), attempt_id, "m")
+
+    async def away(*_: object) -> None:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(effects), "write_text", away)
+        await listener.wrote("Dear ")
+        await listener.flush()
+    await listener.wrote("Ann")
+    await listener.flush()
+
+    texts = [event.data["text"] for event in await stage.scene.ledger.jobs.events(job.id) if event.type == "text"]
+    assert texts == ["Dear Ann"]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentjobs.domain.admission import Hold, Limits, Trouble, held_back
 from agentjobs.domain.budget import Usage
 from agentjobs.domain.effects import EffectKind
 from agentjobs.domain.failures import (
@@ -173,3 +174,13 @@ def test_only_a_model_that_is_gone_is_mended_by_another_one() -> None:
     refused = judged(PermanentError(Category.CONTENT_REFUSED, "no"), elsewhere=True)
 
     assert (gone.wait_seconds, refused.wait_seconds) == (SHORTEST_WAIT_SECONDS, None)
+
+
+def test_who_has_a_place_of_its_own_in_the_line_comes_exactly_then() -> None:
+    limits = Limits(calls_at_once=1)
+    place = held_back("m", Hold.CALLS, limits, until=NOW, wait_seconds=0.2, trouble=Trouble())
+    parked = held_back("m", Hold.PARKED, limits, until=NOW, wait_seconds=30, trouble=Trouble())
+
+    waits = [judged(error, Tried(rate_limited=50)).wait_seconds for error in (place, parked)]
+
+    assert waits == [0.2, 60]

@@ -7,7 +7,7 @@ from agentjobs.domain.job import Budget, Job
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.corrections import Correction
 from agentjobs.ledger.database import Connection
-from agentjobs.providers.model import Brief, Listener, StepReply
+from agentjobs.providers.model import Brief, Listener, StepReply, ToolCall
 from agentjobs.tools.tickets import CreateTicket, SearchTickets
 from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.postgres import PostgresTracker
@@ -62,6 +62,19 @@ async def test_without_anything_done_all_is_asked_anew(world: World) -> None:
     assert provider.heard() == [("plan", OLD), ("step", OLD), *anew]
     assert await subjects(world) == [NEW]
     assert job.usage.tokens_in == 60  # replies to the old words were paid for
+
+
+async def test_a_search_that_was_made_with_the_old_words_is_made_again(world: World) -> None:
+    search = ToolCall(tool="search_tickets", arguments={"query": "printer"})
+    job_id = await world.submit(OLD, user="bob")  # bob has no grant for the ticket that follows
+
+    async with world.running(ScriptedProvider(steps=(search, create_ticket(subject=NEW)))):
+        await world.until(job_id, JobState.DEAD)
+        await world.grant("bob")
+        await correct(world, job_id)
+        await world.until(job_id, JobState.SUCCEEDED)
+
+    assert await subjects(world) == [NEW]
 
 
 async def test_a_call_that_failed_is_made_with_the_new_arguments(world: World) -> None:

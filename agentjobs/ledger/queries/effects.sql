@@ -127,7 +127,10 @@ SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE ve
        CASE WHEN :with_done::boolean THEN (
            SELECT coalesce(jsonb_agg(jsonb_build_object('step', e.step, 'kind', e.kind, 'name', e.name,
                                                         'result', e.result) ORDER BY e.begun_at, e.key), '[]')
-             FROM effects e WHERE e.job_id = :job_id AND e.state = 'completed') END AS done
+             FROM effects e
+            WHERE e.job_id = :job_id AND e.state = 'completed'
+              AND position('~' IN e.step) = 0 -- what was set aside when the input was corrected is no step any more
+           ) END AS done
   FROM before CROSS JOIN verdict CROSS JOIN tried
   LEFT JOIN limits ON true
   LEFT JOIN tenant_months AS months
