@@ -307,7 +307,7 @@ async def test_a_delivery_under_way_outlives_its_desk(world: World) -> None:
         await world.client.get_workflow_handle(keys.desk_id(world.tenant)).terminate("in a test")
         sink.problem = None
         delivery = await until_delivered(world, "down")
-        await world.client.get_workflow_handle(ID_PREFIX + delivery["alert_id"]).result()  # while its worker is there
+        await world.client.get_workflow_handle(ID_PREFIX + delivery["alert_id"]).result()
 
     assert (delivery["state"], delivery["attempts"]) == ("delivered", 2)
 
