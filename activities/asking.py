@@ -105,9 +105,8 @@ class Asking:
         }
 
     async def _metered(self, provider: ModelProvider, attempt_id: int, brief: Brief, listener: Listener) -> Reply:
-        tokens = (
-            0 if brief.response_id else self._intent.reserve.tokens
-        )  # what is only fetched was admitted before
+        # What is only fetched was admitted before.
+        tokens = 0 if brief.response_id else self._intent.reserve.tokens
         await self._access.ledger.admission.admit(
             self._model, attempt_id, tokens=tokens, limits=self._access.limits
         )

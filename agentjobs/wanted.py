@@ -22,9 +22,8 @@ class Wanted:
     def no_longer(self, job_id: str) -> None:
         """Somebody asked to cancel this job."""
         now = asyncio.get_running_loop().time()
-        for call in self._calls.pop(
-            job_id, ()
-        ):  # taken out: a timeout that has been brought forward takes no other
+        # Taken out: a timeout that has been brought forward takes no other moment.
+        for call in self._calls.pop(job_id, ()):
             call.reschedule(now)
 
     @asynccontextmanager

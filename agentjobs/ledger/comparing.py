@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agentjobs.domain.states import JobState
 from agentjobs.ledger.database import Database
+from agentjobs.ledger.jobs import Standing
 from agentjobs.ledger.outbox import Topic
 from agentjobs.ledger.records import Record
 
@@ -15,16 +15,7 @@ ENDING_SECONDS = 8 * 86_400.0
 """Longer than a record (7 days) or an undo (1 day) may be tried: workflows/options.py."""
 
 
-class Unsettled(Record):
-    """A live job, as much of it as is needed to bury it."""
-
-    job_id: str
-    state: JobState
-    generation: int
-    step: str | None
-
-
-class Compared(Unsettled):
+class Compared(Standing):
     """A live job in the window of a look."""
 
     deadline_at: datetime
@@ -68,12 +59,12 @@ class Comparing:
         )
         return [Compared.model_validate(dict(row)) async for row in rows]
 
-    async def overdue(self, *, grace_seconds: float, batch: int) -> list[Unsettled]:
+    async def overdue(self, *, grace_seconds: float, batch: int) -> list[Standing]:
         """Live jobs whose deadline passed this long ago and that nothing moved since."""
         rows = self._database.run.overdue(
             self._database.pool, grace_seconds=grace_seconds, ending_seconds=ENDING_SECONDS, batch=batch
         )
-        return [Unsettled.model_validate(dict(row)) async for row in rows]
+        return [Standing.model_validate(dict(row)) async for row in rows]
 
     async def words_lost(self, after_id: str, *, still_seconds: float, batch: int) -> list[str]:
         """The next jobs, by id, with a reviewer's word that was delivered and is not carried out."""

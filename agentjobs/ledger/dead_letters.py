@@ -145,7 +145,7 @@ class DeadLetters:
         False for an unknown letter. Raises NotOpen, BeingUndone or NotRaised, and has then changed nothing.
         """
         if correction is None or correction.is_empty:
-            return await self._ask(
+            return await self.ask(
                 self._database.pool, action, tenant, job_id, actor=actor, note=note, payload=payload
             )
         async with self._database.transaction() as connection:
@@ -158,9 +158,9 @@ class DeadLetters:
             await self._corrections.apply(
                 connection, job_id, correction, before, actor=actor, note=note, again=again
             )
-            return await self._ask(connection, action, tenant, job_id, actor=actor, note=note, payload=payload)
+            return await self.ask(connection, action, tenant, job_id, actor=actor, note=note, payload=payload)
 
-    async def _ask(
+    async def ask(
         self,
         executor: Executor,
         action: Action,
@@ -171,6 +171,7 @@ class DeadLetters:
         note: str,
         payload: dict[str, Any],
     ) -> bool:
+        """The word alone, as part of the caller's own transaction. False for an unknown letter. Raises NotOpen."""
         row = await self._database.run.request_resolution(
             executor,
             action=action,

@@ -34,13 +34,12 @@ class Submission(BaseModel):
 
 
 class Standing(Record):
-    """As much of a job as a comparison with Temporal needs."""
+    """As much of a job as a comparison with Temporal needs, and its burial."""
 
+    job_id: str
     state: JobState
     generation: int
     step: str | None
-    word_given: bool
-    """A person's word on its dead letter waits to be carried out."""
 
 
 class KeyReused(Exception):

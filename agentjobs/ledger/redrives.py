@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Literal
-
-import asyncpg
 
 from agentjobs.domain.bulk import LETTERS_LIMIT, WINDOW, Counts, RedriveState, Standing, StopReason
 from agentjobs.ledger.database import Connection, Database
@@ -45,6 +41,7 @@ class Redrives:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._letters = DeadLetters(database)
 
     async def preview(self, tenant: str, wanted: LetterFilter) -> list[MatchingLetter]:
         """The open letters that the filter takes now, longest dead first; at most one more than the limit."""
@@ -185,10 +182,10 @@ class Redrives:
 
     async def _request(self, connection: Connection, redrive_id: str, job_id: str, claimed: Any) -> str | None:
         """The same word that a person gives on one letter. Returns why it was not taken, if so."""
-        letters = DeadLetters(_Within(self._database, connection))
         payload = {"policy": claimed["policy"], "again": claimed["again"], "redrive_id": redrive_id}
         try:
-            known = await letters.request(
+            known = await self._letters.ask(
+                connection,
                 "redrive",
                 claimed["tenant"],
                 job_id,
@@ -219,17 +216,3 @@ class Redrives:
         return int(
             await self._database.run.call_redrives_again(self._database.pool, silent_seconds=silent_seconds)
         )
-
-
-class _Within(Database):
-    """The statements over one connection: what is done with it is part of that connection's transaction."""
-
-    def __init__(self, database: Database, connection: Connection) -> None:
-        self.run = database.run
-        self.pool: asyncpg.Pool[asyncpg.Record] = connection  # type: ignore[assignment]
-        self._connection = connection
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        async with self._connection.transaction():
-            yield self._connection

@@ -4,13 +4,13 @@ import structlog
 
 from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.states import JobState
-from agentjobs.ledger.comparing import Unsettled
+from agentjobs.ledger.jobs import Standing
 from agentjobs.ledger.ledger import Ledger
 
 log = structlog.get_logger()
 
 
-async def bury(ledger: Ledger, job: Unsettled, category: Category, message: str) -> bool:
+async def bury(ledger: Ledger, job: Standing, category: Category, message: str) -> bool:
     """Dead, with its letter and the word to the desk; once, however many find it. False when it was over already.
 
     `job` is the job as it was read before Temporal was asked: what has moved since is left alone.

@@ -15,8 +15,7 @@ from temporalio.service import RPCError
 
 from agentjobs.domain import keys
 from agentjobs.domain.failures import Category
-from agentjobs.domain.states import LIVE, JobState
-from agentjobs.ledger.comparing import Unsettled
+from agentjobs.domain.states import LIVE
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.outbox.burying import bury
@@ -31,9 +30,6 @@ LOOK_SECONDS = 5.0
 LOOK_BACK = timedelta(days=1)
 """A relay that was down for longer than this may miss a termination; it is bounded so that a look stays cheap."""
 
-SETTLED_SECONDS = 30.0
-"""Longer than a relay needs from its claim of a word to the commit: it ends a transaction after half of that."""
-
 LOOKS_PER_ALERT_SWEEP = 12
 """Once a minute: a desk without a worker is not to be told of the same death at every look."""
 
@@ -41,13 +37,10 @@ LOOKS_PER_ALERT_SWEEP = 12
 class Reconciler:
     """Compares what Temporal has closed with what the ledger believes is under way."""
 
-    def __init__(
-        self, ledger: Ledger, client: Client, task_queue: str, settled_seconds: float = SETTLED_SECONDS
-    ) -> None:
+    def __init__(self, ledger: Ledger, client: Client, task_queue: str) -> None:
         self._ledger = ledger
         self._client = client
         self._task_queue = task_queue
-        self._settled_seconds = settled_seconds
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -71,22 +64,18 @@ class Reconciler:
         since = (datetime.now(UTC) - LOOK_BACK).isoformat()
         return (
             f'WorkflowType = "{AGENT_JOB}" AND TaskQueue = "{self._task_queue}" '
-            f'AND JobState IN ("running", "retry_wait", "dead") AND CloseTime > "{since}" '
+            f'AND JobState IN ("running", "retry_wait") AND CloseTime > "{since}" '
             'AND ExecutionStatus IN ("Terminated", "Failed", "TimedOut", "Canceled")'
         )
 
     async def _settle(self, workflow_id: str) -> bool:
-        job_id = workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX)
-        standing = await self._ledger.jobs.standing(job_id)
-        # A dead job that nobody has decided on may well have lost its workflow: a redrive starts another.
-        if standing is None or not (standing.state in LIVE or standing.word_given):
+        standing = await self._ledger.jobs.standing(workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX))
+        # A dead job may well have lost its workflow: a redrive starts another (lost_words.py).
+        if standing is None or standing.state not in LIVE:
             return False
         workflow = await described(self._client, workflow_id)
         # One that is gone altogether is found by the watchdog; one that was completed is not of this query.
         if workflow is None or workflow.ended in (None, "completed"):
             return False
-        if standing.state is JobState.DEAD:
-            return await self._ledger.dead_letters.reopen(job_id, settled_seconds=self._settled_seconds)
-        job = Unsettled(job_id=job_id, state=standing.state, generation=standing.generation, step=standing.step)
         message = f"its workflow ended without the job's end ({workflow.ended})"
-        return await bury(self._ledger, job, Category.TERMINATED, message)
+        return await bury(self._ledger, standing, Category.TERMINATED, message)

@@ -5,9 +5,7 @@ may come twice or late, and whoever ended a workflow by force gets another one.
 """
 
 import asyncio
-import contextlib
 import itertools
-from datetime import timedelta
 
 import structlog
 from temporalio.client import Client
@@ -19,22 +17,19 @@ from agentjobs.domain import bulk
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.redrive_records import Call
+from agentjobs.outbox.described import RPC_TIMEOUT
+from agentjobs.outbox.relay import until_woken
 from agentjobs.temporal import TENANT
 from workflows.bulk_redrive import BulkRedrive
 
 log = structlog.get_logger()
 
 BATCH = 20
-POLL_SECONDS = 1.0
-"""How late a call may be when its NOTIFY was lost."""
-
 FAILED_SECONDS = 5.0
 """Temporal or the database is away, or refuses."""
 
 POLLS_PER_SWEEP = 60
 """Once a minute: which running ones does nobody look at?"""
-
-RPC_TIMEOUT = timedelta(seconds=5)
 
 
 class RedriveCalls:
@@ -63,7 +58,7 @@ class RedriveCalls:
                     log.error("redrive_calls_failed", error_type=type(error).__name__)
                 await asyncio.sleep(FAILED_SECONDS)
                 continue
-            await self._until_woken()
+            await until_woken(self._wake)
 
     async def run_once(self) -> int:
         """One batch; returns how many words left the outbox."""
@@ -99,8 +94,3 @@ class RedriveCalls:
             static_summary="bulk redrive",
             rpc_timeout=RPC_TIMEOUT,
         )
-
-    async def _until_woken(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLL_SECONDS):
-                await self._wake.wait()

@@ -108,7 +108,7 @@ class Relay:
                 await asyncio.sleep(_pause(failed))
                 continue
             if delivered == 0:
-                await _until_woken(wake)
+                await until_woken(wake)
             else:
                 await asyncio.sleep(pause)
 
@@ -166,7 +166,8 @@ class Relay:
                     await self._ledger.outbox.mark_delivered(connection, [row.id])
 
 
-async def _until_woken(wake: asyncio.Event) -> None:
+async def until_woken(wake: asyncio.Event) -> None:
+    """Until something is said to be there, or it is time to look."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(POLL_SECONDS):
             await wake.wait()

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from agentjobs.domain import keys
 from agentjobs.domain.failures import Category
 from agentjobs.domain.states import LIVE
-from agentjobs.ledger.comparing import Unsettled
+from agentjobs.ledger.jobs import Standing
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.outbox.burying import bury
 from agentjobs.outbox.described import RPC_TIMEOUT, Described, described, end, why_stuck
@@ -43,17 +43,11 @@ class StuckWorkflows:
         standing = None
         if workflow_id.startswith(keys.WORKFLOW_ID_PREFIX):
             # Read before Temporal is asked: whatever happens to the job in between makes the burial void.
-            standing = await self._unsettled(workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX))
+            standing = await self._ledger.jobs.standing(workflow_id.removeprefix(keys.WORKFLOW_ID_PREFIX))
         workflow = await described(self._client, workflow_id)
         return workflow is not None and await self.settle(workflow, standing)
 
-    async def _unsettled(self, job_id: str) -> Unsettled | None:
-        standing = await self._ledger.jobs.standing(job_id)
-        if standing is None:
-            return None
-        return Unsettled(job_id=job_id, state=standing.state, generation=standing.generation, step=standing.step)
-
-    async def settle(self, workflow: Described, job: Unsettled | None) -> bool:
+    async def settle(self, workflow: Described, job: Standing | None) -> bool:
         """If it is stuck, bury its live job and end the run. True when it was.
 
         A stuck run whose job is dead already only stands in the way of the reviewer's word, which a new run can

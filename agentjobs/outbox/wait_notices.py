@@ -6,7 +6,6 @@ Temporal, which would slow down what can go on.
 """
 
 import asyncio
-from datetime import timedelta
 
 import structlog
 from temporalio.client import Client
@@ -17,13 +16,13 @@ from agentjobs.domain import keys
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.waits import Wait
+from agentjobs.outbox.described import RPC_TIMEOUT
 from workflows.agent_job import AgentJob
 
 log = structlog.get_logger()
 
 BATCH = 20
 PAUSE_SECONDS = 0.5
-RPC_TIMEOUT = timedelta(seconds=5)
 
 
 class WaitNotices:

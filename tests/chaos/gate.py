@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Coroutine
+from typing import Any
 
-from agentjobs.stack.ports import LOOPBACK
+from tests.proxy import AT_ONCE_BYTES, Proxy
 
 
-class Gate:
+class Gate(Proxy):
     """Passes bytes both ways while it is open."""
 
     def __init__(self, target_port: int) -> None:
-        self.port = 0
-        self._target_port = target_port
+        super().__init__(target_port)
         self._open = asyncio.Event()
         self._open.set()
-
-    @classmethod
-    @asynccontextmanager
-    async def before(cls, target_port: int) -> AsyncIterator[Gate]:
-        """A gate on a free port."""
-        gate = cls(target_port)
-        server = await asyncio.start_server(gate._serve, LOOPBACK, 0)
-        gate.port = server.sockets[0].getsockname()[1]
-        try:
-            yield gate
-        finally:
-            server.close()
 
     def shut(self) -> None:
         """From now on nothing passes."""
@@ -38,19 +26,14 @@ class Gate:
         """What was kept passes now."""
         self._open.set()
 
-    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection(LOOPBACK, self._target_port)
-        pumps = [
-            asyncio.create_task(self._pump(client, to_server)),
-            asyncio.create_task(self._pump(server, to_client)),
-        ]
-        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        for end in (to_client, to_server):
-            end.close()
-        await asyncio.gather(*pumps, return_exceptions=True)
+    def forth_and_back(
+        self, client: StreamReader, to_server: StreamWriter, server: StreamReader, to_client: StreamWriter
+    ) -> tuple[Coroutine[Any, Any, None], Coroutine[Any, Any, None]]:
+        """Each as long as it is open."""
+        return self._pump(client, to_server), self._pump(server, to_client)
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while piece := await source.read(65_536):
+    async def _pump(self, source: StreamReader, sink: StreamWriter) -> None:
+        while piece := await source.read(AT_ONCE_BYTES):
             await self._open.wait()
             sink.write(piece)
             await sink.drain()

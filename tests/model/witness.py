@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from agentjobs.domain.budget import Usage
-from agentjobs.stack.ports import LOOPBACK
+from tests.proxy import AT_ONCE_BYTES, Proxy
 
 _STATUS: Final = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
@@ -43,27 +43,14 @@ class Call:
         return Usage(tokens_in=int(read[-1]), tokens_out=int(written[-1])) if read and written else None
 
 
-class Witness:
+class Witness(Proxy):
     """Passes everything on, in both directions, and closes where either side closes."""
 
     def __init__(self, target_port: int) -> None:
-        self.port = 0
+        super().__init__(target_port)
         self.calls: list[Call] = []
         self.withheld = asyncio.Event()
         self._when: When | None = None
-        self._target_port = target_port
-
-    @classmethod
-    @asynccontextmanager
-    async def before(cls, target_port: int) -> AsyncIterator[Witness]:
-        """Listening on a free port."""
-        witness = cls(target_port)
-        server = await asyncio.start_server(witness._serve, LOOPBACK, 0)
-        witness.port = server.sockets[0].getsockname()[1]
-        try:
-            yield witness
-        finally:
-            server.close()
 
     @property
     def costs(self) -> list[Usage]:
@@ -74,19 +61,14 @@ class Witness:
         """Let the server work on the next call for which `when` holds, but pass no answer on."""
         self._when = when
 
-    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection(LOOPBACK, self._target_port)
+    def forth_and_back(
+        self, client: StreamReader, to_server: StreamWriter, server: StreamReader, to_client: StreamWriter
+    ) -> tuple[Coroutine[Any, Any, None], Coroutine[Any, Any, None]]:
+        """Each call is kept, and its answer with it."""
         mine: list[Call] = []  # one connection carries one call after the other
-        forth = asyncio.create_task(self._requests(client, to_server, mine))
-        back = asyncio.create_task(_answers(server, to_client, mine))
-        await asyncio.wait((forth, back), return_when=asyncio.FIRST_COMPLETED)
-        for end in (to_client, to_server):
-            end.close()
-        await asyncio.gather(forth, back, return_exceptions=True)
+        return self._requests(client, to_server, mine), _answers(server, to_client, mine)
 
-    async def _requests(
-        self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, mine: list[Call]
-    ) -> None:
+    async def _requests(self, client: StreamReader, to_server: StreamWriter, mine: list[Call]) -> None:
         while True:
             try:
                 head = await client.readuntil(b"\r\n\r\n")
@@ -108,8 +90,8 @@ class Witness:
         return True
 
 
-async def _answers(server: asyncio.StreamReader, to_client: asyncio.StreamWriter, mine: list[Call]) -> None:
-    while piece := await server.read(65_536):
+async def _answers(server: StreamReader, to_client: StreamWriter, mine: list[Call]) -> None:
+    while piece := await server.read(AT_ONCE_BYTES):
         mine[-1].answer += piece
         if not mine[-1].withheld:
             to_client.write(piece)

@@ -4,6 +4,7 @@ from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectState
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.states import JobState
+from agentjobs.outbox.lost_words import LostWords
 from agentjobs.outbox.reconciler import Reconciler
 from agentjobs.outbox.wait_notices import WaitNotices
 from agentjobs.temporal import JOB_STATE
@@ -13,7 +14,7 @@ from tests.world import World, eventually
 
 def reconciler_of(world: World) -> Reconciler:
     """The reconciler of this world's task queue."""
-    return Reconciler(world.ledger, world.client, world.tenant, settled_seconds=0)
+    return Reconciler(world.ledger, world.client, world.tenant)
 
 
 async def terminated_in_its_answer(world: World, provider: ScriptedProvider) -> str:
@@ -100,7 +101,8 @@ async def test_a_word_that_was_lost_with_its_workflow_can_be_given_again(world: 
     await world.order("redrive", job_id)
     await world.ledger.database.pool.execute("DELETE FROM outbox WHERE job_id = $1", job_id)
     await world.workflow(job_id).terminate()
-    await eventually(reconciler_of(world).run_once, "the letter to be opened again")
+    lost_words = LostWords(world.ledger, world.client, still_seconds=0)
+    await eventually(lost_words.run_once, "the letter to be opened again")
 
     await world.grant("bob")
     async with world.running():

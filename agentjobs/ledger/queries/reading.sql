@@ -3,11 +3,7 @@
 SELECT * FROM jobs WHERE id = :id AND tenant = :tenant AND (:user::text IS NULL OR "user" = :user);
 
 -- name: standing^
-SELECT state, generation, step,
-       EXISTS (SELECT FROM dead_letters
-                WHERE dead_letters.id = jobs.id AND dead_letters.state IN ('redrive_requested', 'discard_requested'))
-       AS word_given
-  FROM jobs WHERE id = :id;
+SELECT id AS job_id, state, generation, step FROM jobs WHERE id = :id;
 
 -- name: list_jobs
 -- Newest first; the cursor is the last row's (created_at, id). The tenant stands first in the index.
