@@ -78,13 +78,16 @@ def _to_json(value: object) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
+_BROKEN = asyncpg.PostgresConnectionError | asyncpg.InterfaceError | asyncpg.InternalClientError | OSError
+"""A connection that ended. (An InternalClientError is the driver's confusion when that happens within a message.)
+"""
+
+
 def facts_of(error: BaseException) -> Facts:
     """What a database exception tells the classification."""
     if isinstance(error, TimeoutError):
         return Facts(timed_out=True)
-    # (An InternalClientError is the driver's confusion when a connection ends in the middle of a message.)
-    broken = asyncpg.PostgresConnectionError | asyncpg.InterfaceError | asyncpg.InternalClientError | OSError
-    if isinstance(error, broken):
+    if isinstance(error, _BROKEN):
         return Facts(connection_lost=True)
     if isinstance(error, asyncpg.PostgresError):
         return Facts(sqlstate=error.sqlstate)
@@ -96,9 +99,10 @@ def as_job_error(error: Exception) -> JobError | None:
 
     The database's own text may quote values, so only the failure's kind is told.
     """
-    if not isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
+    facts = facts_of(error)
+    if facts == Facts():
         return None
-    category = classify(facts_of(error))
+    category = classify(facts)
     message = f"the ledger could not take a statement ({type(error).__name__})"
     return RetryableError(category, message) if category in RETRYABLE else PermanentError(category, message)
 
