@@ -33,11 +33,12 @@ from agentjobs.presence import Presence
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.providers.catalogue import provider_named
 from agentjobs.providers.models import Models
-from agentjobs.settings import Settings
+from agentjobs.settings import Settings, SettingsError
 from agentjobs.temporal import connect, workflow_runner
 from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.catalogue import tracker_of
+from agentjobs.trackers.tracker import Tracker
 from workflows.agent_job import AgentJob
 from workflows.bulk_redrive import BulkRedrive
 from workflows.dead_letter_desk import DeadLetterDesk
@@ -92,6 +93,7 @@ def build_worker(
             model_calls.write_answer,
             tool_runs.run_tool,
             tool_runs.undo_tool,
+            records.ask_approval,
             records.record_outcome,
             records.record_death,
             records.record_redrive,
@@ -124,6 +126,14 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
+def tools_of(settings: Settings, tracker: Tracker) -> ToolRegistry:
+    """The built-in tools. Raises SettingsError when an approval is asked for a tool that is not there."""
+    try:
+        return built_in_tools(tracker, settings.approval_seconds)
+    except ValueError as error:
+        raise SettingsError(f"AGENTJOBS_APPROVALS: {error}") from None
+
+
 async def serve(settings: Settings) -> None:
     """Work until cancelled; then finish what is in flight, within GRACE."""
     models = Models(settings.models, partial(provider_named, background=settings.model_background))
@@ -148,7 +158,7 @@ async def serve(settings: Settings) -> None:
                 identity=identity,
                 models=models,
                 agents=agents,
-                tools=built_in_tools(tracker),
+                tools=tools_of(settings, tracker),
                 sinks=sinks,
             )
             log.info(

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from agentjobs.domain.alerts import DeathRef
+from agentjobs.domain.approvals import ApprovalState
 from agentjobs.domain.decisions import Progress, WantedTool
 from agentjobs.domain.failures import Failure
 from agentjobs.domain.job import Frozen
@@ -34,6 +35,24 @@ class ToolStep(JobRef):
 
     step: int
     wanted: WantedTool
+
+
+class ApprovalStep(ToolStep):
+    """Ask a person about the tool call of step `step`, or look what was said."""
+
+
+class ApprovalNow(Frozen):
+    """Where the request stands, and when it ends."""
+
+    state: ApprovalState
+    expires_at: datetime
+
+
+class ApprovalWord(Frozen):
+    """The word to a job's workflow that a person decided about just this call. What was said is in the ledger."""
+
+    step: str
+    fingerprint: str
 
 
 class UndoStep(JobRef):

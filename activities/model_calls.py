@@ -154,6 +154,7 @@ class ModelCalls:
             tool=decision.tool,
             fingerprint=keys.fingerprint_of_call(decision.tool, decision.arguments),
             undoable=isinstance(self._tools.get(decision.tool), UndoableTool),
+            approval_seconds=self._tools.approval_seconds(decision.tool),
         )
 
 

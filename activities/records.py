@@ -5,9 +5,13 @@ from __future__ import annotations
 from temporalio import activity
 
 from activities.executor import Present
-from activities.failures import judged
-from activities.inputs import Death, Finished, Redrive, Resumed, StateNow
+from activities.failures import judged, told
+from activities.inputs import ApprovalNow, ApprovalStep, Death, Finished, Redrive, Resumed, StateNow
+from agentjobs.domain import keys
+from agentjobs.domain.approvals import APPROVAL_SECONDS
 from agentjobs.failpoints import Failpoints
+from agentjobs.ledger.approvals import WantedCall
+from agentjobs.ledger.effects import CancelRequested, NotLive
 from agentjobs.ledger.ledger import Ledger
 
 
@@ -27,6 +31,25 @@ class Records:
             state = await self._ledger.outcomes.finish(finished.job_id, finished.state)
             await self._failpoints.reach("outcome.after_record")
             return StateNow(state=state)
+
+    @activity.defn
+    async def ask_approval(self, asked: ApprovalStep) -> ApprovalNow:
+        """Where the wanted call's approval stands; asked for first, unless it was. The job waits meanwhile."""
+        step = keys.tool_step(asked.step, asked.wanted.tool)
+        wanted = WantedCall(
+            job_id=asked.job_id,
+            key=keys.step_key(asked.job_id, step),
+            step=step,
+            tool=asked.wanted.tool,
+            fingerprint=asked.wanted.fingerprint,
+            seconds=asked.wanted.approval_seconds or APPROVAL_SECONDS,
+        )
+        with judged():
+            try:
+                state, expires_at = await self._ledger.approvals.ask(wanted)
+            except (NotLive, CancelRequested) as error:
+                raise told(error) from None
+            return ApprovalNow(state=state, expires_at=expires_at)
 
     @activity.defn
     async def record_death(self, death: Death) -> StateNow:

@@ -6,6 +6,7 @@ cannot go on stays here, dead, and waits for a person's word; it holds no worker
 
 import asyncio
 import contextlib
+from datetime import datetime
 from typing import Any, assert_never
 
 from temporalio import workflow
@@ -13,15 +14,17 @@ from temporalio.common import SearchAttributeUpdate
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from activities.failures import CANCEL_REQUESTED, JOB_OVER
-from activities.inputs import JobStart, Order, WaitNotice
-from agentjobs.domain import decisions
+from activities.inputs import ApprovalWord, JobStart, Order, WaitNotice
+from agentjobs.domain import decisions, keys
+from agentjobs.domain.approvals import ApprovalState
 from agentjobs.domain.decisions import Goal, Progress
 from agentjobs.domain.failures import Category, Failure
 from agentjobs.domain.states import FINAL, LIVE, JobState
 from agentjobs.temporal import AGENT_JOB, DEAD_REASON, JOB_STATE, RETRY_WAIT_UNTIL
+from workflows.approving import Approving
 from workflows.steps import Steps
 from workflows.verdicts import error_type, failure_of
-from workflows.waiting import Waiting, told
+from workflows.waiting import Waiting, moment, told
 
 
 class JobOver(Exception):
@@ -45,6 +48,7 @@ class AgentJob:
         self._order: Order | None = start.order
         self._waits_for_word = False
         self._waiting = Waiting(self._show_wait)
+        self._approving = Approving(self._steps, self._show_approval)
         self._state = JobState.RUNNING
 
     @workflow.run
@@ -68,6 +72,11 @@ class AgentJob:
         """A person's word that the dead job is given up, and what it did undone."""
         self._order = order
 
+    @workflow.update
+    def decide(self, word: ApprovalWord) -> None:  # noqa: ARG002 - the validator has read it
+        """A person's word on the call that waits for an approval."""
+        self._approving.call()
+
     @workflow.signal
     async def attempt_waits(self, notice: WaitNotice) -> None:
         """An attempt failed, and the next one waits: shown in the Temporal UI, and nothing else."""
@@ -81,6 +90,17 @@ class AgentJob:
     @discard.validator
     def _discardable(self, order: Order) -> None:
         self._refuse_unless_dead(order, "discard")
+
+    @decide.validator
+    def _decidable(self, word: ApprovalWord) -> None:
+        action = decisions.decide(self._progress, self._start.max_steps)
+        if not isinstance(action, decisions.AskApproval):
+            raise ApplicationError("no call waits for an approval", type="nothing_to_approve")
+        wanted = ApprovalWord(
+            step=keys.tool_step(action.step, action.wanted.tool), fingerprint=action.wanted.fingerprint
+        )
+        if word != wanted:
+            raise ApplicationError("another call waits for an approval", type="other_call")
 
     @workflow.query
     def progress(self) -> Progress:
@@ -145,6 +165,8 @@ class AgentJob:
                 return decisions.plan_made(self._progress)
             case decisions.CallModel():
                 return decisions.model_decided(self._progress, await self._steps.call_model(action))
+            case decisions.AskApproval():
+                return await self._approved(action)
             case decisions.RunTool():
                 await self._steps.run_tool(action)
                 return decisions.tool_done(self._progress)
@@ -160,6 +182,13 @@ class AgentJob:
                 raise AssertionError("the end is recorded by _finish")
             case _:
                 assert_never(action)
+
+    async def _approved(self, action: decisions.AskApproval) -> Progress:
+        state = await self._approving.verdict(action)
+        if state not in {ApprovalState.APPROVED, ApprovalState.USED}:
+            raise decisions.GivenUp(decisions.not_approved(action.step, action.wanted, state))
+        self._show(JobState.RUNNING)
+        return decisions.approval_given(self._progress)
 
     async def _finish(self, state: JobState) -> JobState:
         now = await self._steps.record_outcome(state)
@@ -242,6 +271,10 @@ class AgentJob:
                 RETRY_WAIT_UNTIL.value_unset() if notice is None else RETRY_WAIT_UNTIL.value_set(notice.until),
             ]
         )
+
+    def _show_approval(self, action: decisions.AskApproval, until: datetime) -> None:
+        self._show(JobState.WAITING_APPROVAL)
+        workflow.set_current_details(f"{action.wanted.tool} waits for an approval until {moment(until)}")
 
     def _show(self, state: JobState, died_of: Failure | None = None) -> None:
         self._state = state

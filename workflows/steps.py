@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from temporalio import workflow
 
 from activities.inputs import (
+    ApprovalNow,
+    ApprovalStep,
     Death,
     Finished,
     JobRef,
@@ -58,6 +60,16 @@ class Steps:
             **options.within(options.MODEL_CALL, self._remaining(step)),
         )
         return decided.wanted
+
+    async def ask_approval(self, action: decisions.AskApproval) -> ApprovalNow:
+        """Have a person asked, or look what was said. It may be repeated."""
+        return await workflow.execute_activity_method(
+            Records.ask_approval,
+            ApprovalStep(**self._ref, step=action.step, wanted=action.wanted),
+            activity_id=keys.approval_step(action.step, action.wanted.tool),
+            summary=action.wanted.tool,
+            **options.RECORD,
+        )
 
     async def run_tool(self, action: decisions.RunTool) -> None:
         """Have the tool called."""

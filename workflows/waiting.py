@@ -45,6 +45,9 @@ class Waiting:
 
 def told(notice: WaitNotice) -> str:
     """One line for people."""
-    until: datetime = notice.until
-    moment = f"{until:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{notice.step} waits until {moment}: {notice.category}, after attempt {notice.attempt}"
+    return f"{notice.step} waits until {moment(notice.until)}: {notice.category}, after attempt {notice.attempt}"
+
+
+def moment(at: datetime) -> str:
+    """A moment for people."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,6 +1,6 @@
 """What a job does next: a pure function of what is done so far. The workflow only carries it out.
 
-plan -> (model -> tool)* -> answer -> outcome, and on cancel or discard: undo* -> outcome
+plan -> (model -> approval? -> tool)* -> answer -> outcome, and on cancel or discard: undo* -> outcome
 """
 
 from enum import StrEnum
@@ -9,6 +9,7 @@ from typing import Annotated, assert_never
 from pydantic import Field
 
 from agentjobs.domain import keys
+from agentjobs.domain.approvals import ApprovalState
 from agentjobs.domain.failures import Category, Failure, failure
 from agentjobs.domain.job import Frozen
 from agentjobs.domain.states import JobState
@@ -30,6 +31,9 @@ class WantedTool(Frozen):
     tool: str
     fingerprint: str
     undoable: bool = False
+    approval_seconds: float | None = None
+    """How long a person may take to approve the call; None: nobody is asked."""
+
 
 
 class Progress(Frozen):
@@ -39,6 +43,9 @@ class Progress(Frozen):
     planned: bool = False
     step: Annotated[int, Field(ge=0)] = 0
     wanted: WantedTool | None = None
+    approved: bool = False
+    """Whether the wanted call has the approval that it needs."""
+
     finished_tools: bool = False
     answered: bool = False
     to_undo: tuple[str, ...] = ()
@@ -53,6 +60,13 @@ class CallModel(Frozen):
     """Ask the model for step `step`."""
 
     step: int
+
+
+class AskApproval(Frozen):
+    """Ask a person whether the tool call that the model wants may be carried out, and wait for the answer."""
+
+    step: int
+    wanted: WantedTool
 
 
 class RunTool(Frozen):
@@ -92,7 +106,7 @@ class GivenUp(Exception):
         self.failure = failure
 
 
-Action = MakePlan | CallModel | RunTool | WriteAnswer | Undo | Finish | GiveUp
+Action = MakePlan | CallModel | AskApproval | RunTool | WriteAnswer | Undo | Finish | GiveUp
 
 
 def decide(progress: Progress, max_steps: int) -> Action:
@@ -112,7 +126,8 @@ def _towards_answer(progress: Progress, max_steps: int) -> Action:
     if not progress.planned:
         return MakePlan()
     if progress.wanted is not None:
-        return RunTool(step=progress.step, wanted=progress.wanted)
+        asks = progress.wanted.approval_seconds is not None and not progress.approved
+        return (AskApproval if asks else RunTool)(step=progress.step, wanted=progress.wanted)
     if not progress.finished_tools:
         return _next_model_call(progress, max_steps)
     return Finish(state=JobState.SUCCEEDED) if progress.answered else WriteAnswer()
@@ -155,9 +170,22 @@ def model_decided(progress: Progress, wanted: WantedTool | None) -> Progress:
     return progress.model_copy(update={"step": step, "wanted": wanted, "to_undo": to_undo})
 
 
+def approval_given(progress: Progress) -> Progress:
+    """A person approved the wanted call."""
+    return progress.model_copy(update={"approved": True})
+
+
+def not_approved(step: int, wanted: WantedTool, state: ApprovalState) -> Failure:
+    """What the job dies of when its call was refused, or when nobody answered in time."""
+    activity_id = keys.tool_step(step, wanted.tool)
+    if state is ApprovalState.REJECTED:
+        return failure(Category.ACCESS_DENIED, f"a reviewer refused {wanted.tool}", activity_id)
+    return failure(Category.DEADLINE_EXCEEDED, f"nobody approved {wanted.tool} in time", activity_id)
+
+
 def tool_done(progress: Progress) -> Progress:
     """The wanted tool's receipt is stored."""
-    return progress.model_copy(update={"wanted": None})
+    return progress.model_copy(update={"wanted": None, "approved": False})
 
 
 def answer_written(progress: Progress) -> Progress:
@@ -181,8 +209,11 @@ def discarded(progress: Progress) -> Progress:
 def redriven(progress: Progress) -> Progress:
     """The dead job runs again. One that died while it was being discarded has its compensation finished, and is
     then cancelled: a running job can no longer be discarded, and what was undone is not to be done again.
+
+    Whether its call is still approved, the ledger is asked again: an approval that was not used may be too old.
     """
-    return progress.model_copy(update={"goal": Goal.CANCEL}) if progress.goal is Goal.DISCARD else progress
+    goal = Goal.CANCEL if progress.goal is Goal.DISCARD else progress.goal
+    return progress.model_copy(update={"goal": goal, "approved": False})
 
 
 def started_over(progress: Progress) -> Progress:

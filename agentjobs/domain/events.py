@@ -14,6 +14,9 @@ class EventType(StrEnum):
     TEXT = "text"
     """A piece of an answer as it is written. It counts only if its attempt succeeds."""
 
+    APPROVAL_REQUESTED = "approval_requested"
+    APPROVAL_DECIDED = "approval_decided"
+    APPROVAL_EXPIRED = "approval_expired"
     CANCEL_REQUESTED = "cancel_requested"
     SUCCEEDED = "succeeded"
     CANCELLED = "cancelled"

@@ -38,6 +38,11 @@ def tool_step(step: int, tool: str) -> str:
     return f"step-{step}.{tool}"
 
 
+def approval_step(step: int, tool: str) -> str:
+    """The activity id under which a person is asked about the tool call of step `step`."""
+    return f"approval.{tool_step(step, tool)}"
+
+
 def undo_step(undone: str) -> str:
     """The activity id of the compensation of another step."""
     return f"undo.{undone}"

@@ -21,6 +21,7 @@ class Topic(StrEnum):
     CANCEL_JOB = "cancel_job"
     REDRIVE_JOB = "redrive_job"
     DISCARD_JOB = "discard_job"
+    APPROVAL_DECIDED = "approval_decided"
     JOB_DIED = "job_died"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import (
@@ -16,8 +16,9 @@ from temporalio.common import (
 )
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.workflow import UpdateMethodMultiParam
 
-from activities.inputs import DeathNotice, DeskStart, JobStart, Order
+from activities.inputs import ApprovalWord, DeathNotice, DeskStart, JobStart, Order
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
 from agentjobs.domain.decisions import Goal, Progress
@@ -28,6 +29,8 @@ from agentjobs.ledger.outbox import OutboxRow, Topic
 from agentjobs.temporal import AGENT, JOB_STATE, TENANT
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
+
+W = TypeVar("W", Order, ApprovalWord)
 
 RPC_TIMEOUT = timedelta(seconds=5)
 """The rows stay locked meanwhile; a Temporal that does not answer within this counts as down."""
@@ -59,6 +62,8 @@ class Delivery:
                 await self._cancel(row)
             case Topic.REDRIVE_JOB | Topic.DISCARD_JOB:
                 await self._order(row)
+            case Topic.APPROVAL_DECIDED:
+                await self._tell_decision(row)
             case Topic.JOB_DIED:
                 await self.tell_desk([row])
             case _:
@@ -123,21 +128,18 @@ class Delivery:
         order = self._as_order(row)
         if not await self._ledger.dead_letters.still_requested(row.job_id, order.generation):
             return
-        try:
-            await self._update(row, order)
-        except WorkflowUpdateFailedError:
-            raise NotYet from None  # dead in the ledger, but its workflow has not heard of it yet
-        except WorkflowUpdateRPCTimeoutOrCancelledError:
-            # No worker, or a stuck workflow: the watchdog ends such a run, and the next try finds it gone.
-            raise NotYet from None
-        except RPCError as error:
-            if error.status is RPCStatusCode.FAILED_PRECONDITION:
-                raise NotYet from None  # its workflow task fails just now
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
+        update = AgentJob.redrive if order.action == "redrive" else AgentJob.discard
+        if not await self._updated(row, update, order, f"{order.action}-{order.generation}"):
             # The workflow is gone (terminated, deleted, or never started): a new run goes by the receipts.
             progress = await self._progress_after(row, order)
             await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order, progress=progress)
+
+    async def _tell_decision(self, row: OutboxRow) -> None:
+        # A job that does not wait any more has read the decision in the ledger, or has ended. One whose workflow is
+        # gone is found by the watchdog.
+        if row.state is JobState.WAITING_APPROVAL:
+            word = ApprovalWord(step=row.payload["step"], fingerprint=row.payload["fingerprint"])
+            await self._updated(row, AgentJob.decide, word, f"decide-{row.id}")
 
     async def _progress_after(self, row: OutboxRow, order: Order) -> Progress:
         """How far a job had come whose workflow is gone, by what the ledger knows.
@@ -156,14 +158,25 @@ class Delivery:
         goal = Goal.CANCEL if order.action == "redrive" and undoing else Goal.ANSWER
         return Progress(goal=goal, to_undo=to_undo)
 
-    async def _update(self, row: OutboxRow, order: Order) -> None:
+    async def _updated(
+        self, row: OutboxRow, update: UpdateMethodMultiParam[[AgentJob, W], None], word: W, update_id: str
+    ) -> bool:
+        """Give the job's workflow this word. False when the workflow is gone; raises NotYet."""
         handle = self._client.get_workflow_handle_for(AgentJob.run, keys.workflow_id(row.job_id))
-        await handle.execute_update(
-            AgentJob.redrive if order.action == "redrive" else AgentJob.discard,
-            order,
-            id=f"{order.action}-{order.generation}",
-            rpc_timeout=RPC_TIMEOUT,
-        )
+        try:
+            await handle.execute_update(update, word, id=update_id, rpc_timeout=RPC_TIMEOUT)
+        except WorkflowUpdateFailedError:
+            raise NotYet from None  # so in the ledger, but its workflow has not come so far yet
+        except WorkflowUpdateRPCTimeoutOrCancelledError:
+            # No worker, or a stuck workflow: the watchdog ends such a run, and the next try finds it gone.
+            raise NotYet from None
+        except RPCError as error:
+            if error.status is RPCStatusCode.FAILED_PRECONDITION:
+                raise NotYet from None  # its workflow task fails just now
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return False
+        return True
 
     def _as_order(self, row: OutboxRow) -> Order:
         wanted_current = row.payload.get("policy") == "current"
@@ -189,6 +202,7 @@ class Delivery:
             start_signal_args=[[_notice(row) for row in rows]],
             search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, tenant)]),
             static_summary="dead letters",
+            priority=Priority(fairness_key=tenant),
             rpc_timeout=RPC_TIMEOUT,
         )
 

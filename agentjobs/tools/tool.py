@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -40,6 +41,11 @@ class Tool(ABC, Generic[Arguments]):
     grant: str | None = None
     """The permission that the job's user needs, checked at the moment of the effect; None needs none."""
 
+    approval_seconds: float | None = None
+    """How long a reviewer may take to approve each call, seen with its arguments, before it is made; None: nobody
+    is asked. Never beyond the job's deadline.
+    """
+
     @property
     @abstractmethod
     def effect_class(self) -> EffectClass:
@@ -74,8 +80,15 @@ class ReconcilableTool(Tool[Arguments]):
 class ToolRegistry:
     """The tools of a worker, by name."""
 
-    def __init__(self, tools: tuple[Tool[Any], ...]) -> None:
+    def __init__(self, tools: tuple[Tool[Any], ...], approvals: Mapping[str, float] | None = None) -> None:
+        """`approvals`: tools whose calls need a person's approval in this installation, with the seconds for it.
+
+        Raises ValueError, or TypeError for a tool that declares no effect class.
+        """
         self._tools = {tool.name: tool for tool in tools}
+        self._approvals = approvals or {}
+        if unknown := self._approvals.keys() - self._tools.keys():
+            raise ValueError(f"there is no tool {', '.join(sorted(unknown))}")
         if len(self._tools) != len(tools):
             raise ValueError("two tools have the same name")
         for tool in tools:
@@ -87,6 +100,10 @@ class ToolRegistry:
             return self._tools[name]
         except KeyError:
             raise PermanentError(Category.UNKNOWN_TOOL, "this worker has no tool of that name") from None
+
+    def approval_seconds(self, name: str) -> float | None:
+        """How long a person may take to approve a call of this tool; None: nobody is asked."""
+        return self._approvals.get(name, self.get(name).approval_seconds)
 
 
 def _require_declared(tool: Tool[Any]) -> None:

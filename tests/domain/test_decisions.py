@@ -59,6 +59,8 @@ class Walk:
                 return d.plan_made(self.progress)
             case d.CallModel():
                 return d.model_decided(self.progress, self.wishes.pop(0) if self.wishes else None)
+            case d.AskApproval():
+                return d.approval_given(self.progress)
             case d.RunTool():
                 return d.tool_done(self.progress)
             case d.WriteAnswer():
