@@ -221,3 +221,26 @@ def test_a_job_that_is_being_undone_does_not_start_over(goal: Goal) -> None:
     progress = Progress(goal=goal, planned=True, to_undo=("step-1.create_ticket",))
 
     assert d.started_over(progress) == progress
+
+
+NEEDS_A_WORD = WantedTool(tool="create_ticket", fingerprint="f" * 64, approval_seconds=60)
+
+
+def test_a_call_that_needs_an_approval_is_asked_about_before_it_is_made() -> None:
+    progress = d.model_decided(Progress(planned=True), NEEDS_A_WORD)
+
+    before, after = d.decide(progress, 5), d.decide(d.approval_given(progress), 5)
+
+    assert (before, after) == (d.AskApproval(step=1, wanted=NEEDS_A_WORD), d.RunTool(step=1, wanted=NEEDS_A_WORD))
+
+
+def test_an_approval_is_for_one_call_and_the_next_one_asks_again() -> None:
+    done = d.tool_done(d.approval_given(d.model_decided(Progress(planned=True), NEEDS_A_WORD)))
+
+    assert d.decide(d.model_decided(done, NEEDS_A_WORD), 5) == d.AskApproval(step=2, wanted=NEEDS_A_WORD)
+
+
+def test_after_a_redrive_the_ledger_is_asked_whether_the_approval_still_holds() -> None:
+    approved = d.approval_given(d.model_decided(Progress(planned=True), NEEDS_A_WORD))
+
+    assert isinstance(d.decide(d.redriven(approved), 5), d.AskApproval)

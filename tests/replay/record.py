@@ -13,15 +13,21 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agentjobs.domain import keys
+from agentjobs.domain import bulk, keys
+from agentjobs.domain.approvals import Decision
+from agentjobs.domain.bulk import RedriveState
 from agentjobs.domain.failures import Category, RetryableError
 from agentjobs.domain.states import JobState
+from agentjobs.ledger.approvals import Word
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.migrate import migrate
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
+from agentjobs.tools.catalogue import built_in_tools
+from agentjobs.trackers.postgres import PostgresTracker
 from tests.fakes import ScriptedProvider
+from tests.ports import free_port
 from tests.servers import real_temporal
+from tests.workflows.bulk_scene import BulkScene
 from tests.world import World
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -87,6 +93,46 @@ async def cancelled(world: World) -> dict[str, str]:
     return {"cancelled": keys.workflow_id(job_id)}
 
 
+async def approved(world: World) -> dict[str, str]:
+    """A call that a person refused, a redrive, and the same call approved: two runs of one workflow."""
+    tools = built_in_tools(PostgresTracker(world.ledger.tickets), {"create_ticket": 600})
+    job_id = await world.submit()
+    async with world.running(tools=tools):
+        await _decided(world, job_id, Decision.REJECT)
+        await world.until(job_id, JobState.DEAD)
+        await world.order("redrive", job_id)
+        await _decided(world, job_id, Decision.APPROVE)
+        await world.until(job_id, JobState.SUCCEEDED)
+    return {"approved": keys.workflow_id(job_id)}
+
+
+async def _decided(world: World, job_id: str, decision: Decision) -> None:
+    await world.until(job_id, JobState.WAITING_APPROVAL)
+    step = keys.tool_step(1, "create_ticket")
+    word = Word(decision=decision, actor="rita", note="in a test")
+    assert await world.ledger.approvals.decide(world.tenant, job_id, step, word)
+
+
+async def unanswered(world: World) -> dict[str, str]:
+    """A call that nobody approved in time."""
+    tools = built_in_tools(PostgresTracker(world.ledger.tickets), {"create_ticket": 1})
+    job_id = await world.submit()
+    async with world.running(tools=tools):
+        await world.until(job_id, JobState.DEAD)
+    return {"unanswered": keys.workflow_id(job_id)}
+
+
+async def bulk_redrive(world: World) -> dict[str, str]:
+    """Two dead letters redriven together, one after its canary."""
+    scene = BulkScene(world)
+    async with scene.running():
+        await scene.dead_jobs(2)
+        scene.destination.broken = False
+        redrive_id = await scene.start(canary=1)
+        await scene.until(redrive_id, RedriveState.COMPLETED)
+    return {"bulk_redrive": bulk.workflow_id(redrive_id)}
+
+
 SHAPES: tuple[Callable[[World], Awaitable[dict[str, str]]], ...] = (
     success,
     retry,
@@ -94,6 +140,9 @@ SHAPES: tuple[Callable[[World], Awaitable[dict[str, str]]], ...] = (
     dead_and_waiting,
     discarded,
     cancelled,
+    approved,
+    unanswered,
+    bulk_redrive,
 )
 
 

@@ -13,16 +13,28 @@ from agentjobs.domain import decisions
 from agentjobs.temporal import DATA_CONVERTER, workflow_runner
 from tests.replay.texts import texts_of
 from workflows.agent_job import AgentJob
+from workflows.bulk_redrive import BulkRedrive
 from workflows.dead_letter_desk import DeadLetterDesk
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
-SHAPES = ("success", "retry", "dead_and_redriven", "dead_and_waiting", "discarded", "cancelled", "desk")
+SHAPES = (
+    "success",
+    "retry",
+    "dead_and_redriven",
+    "dead_and_waiting",
+    "discarded",
+    "cancelled",
+    "desk",
+    "approved",
+    "unanswered",
+    "bulk_redrive",
+)
 
 
 def replayer() -> Replayer:
     """With the sandbox and the converter of the workers."""
     return Replayer(
-        workflows=[AgentJob, DeadLetterDesk],
+        workflows=[AgentJob, BulkRedrive, DeadLetterDesk],
         workflow_runner=workflow_runner(),
         data_converter=DATA_CONVERTER,
     )

@@ -3,7 +3,7 @@
 CREATE TABLE approvals (
     effect_key text NOT NULL,
     number integer NOT NULL CONSTRAINT approvals_number_positive CHECK (number > 0),
-    job_id text NOT NULL CONSTRAINT approvals_job_fkey REFERENCES jobs ON DELETE CASCADE,
+    job_id text NOT NULL CONSTRAINT approvals_job_fkey REFERENCES jobs,
     tenant text NOT NULL,
     generation integer NOT NULL, -- how often the job had died before
     step text NOT NULL,
