@@ -10,7 +10,10 @@ from typing import Annotated, Literal
 from pydantic import Field, PostgresDsn, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentjobs.domain.approvals import APPROVAL_SECONDS, LONGEST_APPROVAL_SECONDS
 from agentjobs.domain.bulk import APPROVAL_ABOVE
+from agentjobs.domain.quotas import QUOTA_LIMIT, Limits
+from agentjobs.domain.retention import CONTENT_DAYS, JOBS_DAYS, Days, RetentionPolicy
 
 
 class Environment(StrEnum):
@@ -47,6 +50,10 @@ class Settings(BaseSettings):
     database_pool_size: Annotated[int, Field(ge=2, le=200)] = 10
     api_host: str = "127.0.0.1"
     api_port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    streams_per_tenant: Annotated[int, Field(ge=1, le=5_000)] = 400
+    quota_in_flight: Annotated[int, Field(ge=0, le=QUOTA_LIMIT)] = 5
+    quota_per_minute: Annotated[int, Field(ge=0, le=QUOTA_LIMIT)] = 120
+    quota_queue_length: Annotated[int, Field(ge=0, le=QUOTA_LIMIT)] = 10_000
     temporal_ui_url: str | None = None
     model: str = "offline"
     fallback_models: str = ""
@@ -67,9 +74,13 @@ class Settings(BaseSettings):
     alert_incidents: bool = False
     alert_links_url: str | None = None
     alert_escalate_after: str = "4h,24h"
+    webhooks_private: bool = False
     dead_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     dead_retention_notice_days: Annotated[int, Field(ge=1, le=365)] = 3
+    retention_content_days: Days = CONTENT_DAYS
+    retention_jobs_days: Days = JOBS_DAYS
     redrive_approval_above: Annotated[int, Field(ge=0)] = APPROVAL_ABOVE
+    approvals: str = ""
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
@@ -98,6 +109,27 @@ class Settings(BaseSettings):
         return (self.model, *(name.strip() for name in self.fallback_models.split(",") if name.strip()))
 
     @property
+    def approval_seconds(self) -> dict[str, float]:
+        """Tools whose calls a reviewer approves first, with the seconds for it. Raises SettingsError."""
+        return dict(_approval(entry) for part in self.approvals.split(",") if (entry := part.strip()))
+
+    @property
+    def quotas(self) -> Limits:
+        """The limits of tenants that have none of their own."""
+        return Limits(
+            in_flight=self.quota_in_flight or None,
+            per_minute=self.quota_per_minute or None,
+            queue_length=self.quota_queue_length or None,
+        )
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """How long what is kept. Raises SettingsError."""
+        if self.retention_jobs_days < self.retention_content_days:
+            raise SettingsError("AGENTJOBS_RETENTION_JOBS_DAYS: at least AGENTJOBS_RETENTION_CONTENT_DAYS")
+        return RetentionPolicy(content_days=self.retention_content_days, jobs_days=self.retention_jobs_days)
+
+    @property
     def failpoints_allowed(self) -> bool:
         """Only the dev stack and tests may name failpoints."""
         return self.environment is not Environment.PRODUCTION
@@ -113,6 +145,15 @@ class ClientSettings(BaseSettings):
     admin_key: SecretStr | None = None
 
 
+def _approval(entry: str) -> tuple[str, float]:
+    tool, _, seconds = entry.partition("=")
+    if not seconds:
+        return tool, APPROVAL_SECONDS
+    if not (seconds.isascii() and seconds.isdecimal() and 0 < int(seconds) <= LONGEST_APPROVAL_SECONDS):
+        raise SettingsError("AGENTJOBS_APPROVALS: write TOOL or TOOL=SECONDS, separated by commas")
+    return tool, float(seconds)
+
+
 def load() -> Settings:
     """Read the environment. Raises SettingsError naming each variable that is missing or unusable."""
     try:
@@ -121,6 +162,11 @@ def load() -> Settings:
         raise SettingsError(_told(error)) from None
     if settings.failpoints and not settings.failpoints_allowed:
         raise SettingsError("AGENTJOBS_FAILPOINTS is for the dev stack and tests: unset it")
+    if settings.webhooks_private and settings.environment is Environment.PRODUCTION:
+        raise SettingsError(
+            "AGENTJOBS_WEBHOOKS_PRIVATE lets tenants reach your own network: it is for the dev stack and tests"
+        )
+    _ = settings.approval_seconds, settings.retention  # checked here, so that every process says so at its start
     return settings
 
 

@@ -14,7 +14,10 @@ from fastapi import FastAPI
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
 from agentjobs.api.event_feed import EventFeed
-from agentjobs.api.event_stream import OpenStreams
+from agentjobs.api.event_stream import STREAMS_LIMIT, OpenStreams
+from agentjobs.api.open_files import streams_that_fit
+from agentjobs.api.wire import BoundedProtocol
+from agentjobs.console.app import mount
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.database import as_job_error, is_unavailable
 from agentjobs.ledger.events import Bell
@@ -24,11 +27,13 @@ from agentjobs.settings import Settings, StartError
 
 log = structlog.get_logger()
 
+LOCK_SECONDS = 2.0
+"""Less than a caller waits for an answer: who waits for somebody's transaction hears so."""
+
 GRACE_SECONDS = 10
 """How long requests in flight may take at the end: each is a few statements."""
 
-
-DEAF_MILLISECONDS = 60_000
+DEAF_MILLISECONDS = 30_000
 """Streams write every 15 s; a peer that acknowledges nothing for so long is gone."""
 
 
@@ -59,8 +64,14 @@ class Server(uvicorn.Server):
 
 async def serve(settings: Settings) -> None:
     """Answer until SIGTERM or SIGINT; then finish the requests in flight."""
-    listening = _listen(settings.api_host, settings.api_port)
-    ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-api")
+    streams = OpenStreams(per_tenant=settings.streams_per_tenant, in_all=streams_that_fit(STREAMS_LIMIT))
+    listening = listening_on(settings.api_host, settings.api_port)
+    ledger = await Ledger.open(
+        settings.dsn,
+        size=settings.database_pool_size,
+        application_name="agentjobs-api",
+        lock_seconds=LOCK_SECONDS,
+    )
     try:
         await _require_schema(ledger)
         app = create_app(
@@ -69,9 +80,13 @@ async def serve(settings: Settings) -> None:
             temporal_ui_url=settings.temporal_ui_url,
             failpoints=Failpoints.parse(settings.failpoints),
             redrive_approval_above=settings.redrive_approval_above,
+            quotas=settings.quotas,
+            streams=streams,
+            webhooks_private=settings.webhooks_private,
         )
+        mount(app)
         async with read_for_streams(app, ledger, settings.dsn):
-            await Server(_config(app, settings), app.state.streams).serve(sockets=[listening])
+            await Server(_config(app, settings), streams).serve(sockets=[listening])
     finally:
         await ledger.close()
     log.info("stopped")
@@ -100,7 +115,7 @@ def _config(app: object, settings: Settings) -> uvicorn.Config:
         host=settings.api_host,  # for the log: the socket is open already
         port=settings.api_port,
         loop="none",
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -121,7 +136,8 @@ async def _require_schema(ledger: Ledger) -> None:
         raise StartError(f"{why}; run `python -m agentjobs.ledger`") from None
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listening_on(host: str, port: int) -> socket.socket:
+    """A socket for the server, whose connections end when their other end is gone. Raises StartError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,9 +5,11 @@ from fastapi import FastAPI
 from agentjobs import __version__
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.api import (
+    approvals,
     audit,
     budget,
     dead_letters,
+    erasures,
     events,
     grants,
     health,
@@ -15,8 +17,10 @@ from agentjobs.api import (
     keys,
     openapi,
     problems,
+    quota,
     redrives,
     waiting,
+    webhooks,
 )
 from agentjobs.api.authentication import Authenticator
 from agentjobs.api.edge import Edge
@@ -24,9 +28,11 @@ from agentjobs.api.event_feed import EventFeed
 from agentjobs.api.event_stream import OpenStreams
 from agentjobs.api.shown import Links
 from agentjobs.domain.bulk import APPROVAL_ABOVE
+from agentjobs.domain.quotas import NO_LIMITS, Limits
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.events import Events
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.webhooks.places import Reach
 
 
 def create_app(
@@ -36,6 +42,9 @@ def create_app(
     temporal_ui_url: str | None = None,
     failpoints: Failpoints | None = None,
     redrive_approval_above: int = APPROVAL_ABOVE,
+    quotas: Limits = NO_LIMITS,
+    streams: OpenStreams | None = None,
+    webhooks_private: bool = False,
 ) -> FastAPI:
     """The HTTP API of one installation. Who serves it also runs `state.event_feed`, and closes `state.streams`."""
     app = FastAPI(
@@ -51,13 +60,30 @@ def create_app(
     app.state.agents = agents
     app.state.failpoints = failpoints or Failpoints()
     app.state.redrive_approval_above = redrive_approval_above
+    app.state.quotas = quotas
+    app.state.webhooks_reach = Reach.of_tenants(private=webhooks_private)
     app.state.links = Links(temporal_ui_url)
     app.state.authenticator = Authenticator(ledger.identity)
     app.state.event_feed = EventFeed(Events(ledger.database))
-    app.state.streams = OpenStreams()
+    app.state.streams = streams or OpenStreams()
     problems.install(app)
     app.add_middleware(Edge)
-    for part in (jobs, events, waiting, dead_letters, redrives, budget, keys, grants, audit, health):
+    for part in (
+        jobs,
+        approvals,
+        events,
+        waiting,
+        dead_letters,
+        redrives,
+        budget,
+        quota,
+        keys,
+        grants,
+        audit,
+        webhooks,
+        erasures,
+        health,
+    ):
         app.include_router(part.router)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     return app

@@ -12,19 +12,23 @@ _TOLD = {
     404: "Nothing of this id that the caller may see.",
     408: "The body did not arrive in time.",
     409: "Not possible in the present state.",
+    410: "It was erased on request.",
     413: "The body is too large.",
-    415: "The media type or encoding is not taken.",
+    414: "The path with its query is too long.",
+    415: "The media type or encoding is not taken; Accept or Accept-Encoding says which is.",
     422: "A field or parameter cannot be taken; `errors` says which and what to do.",
+    429: "More than the tenant or the user may have, or too many wrong keys: repeat later.",
     431: "Too many headers, or too large ones.",
     500: "A fault of ours.",
     503: "The database does not answer: repeat later.",
 }
 _HEADERS = {
     401: {"WWW-Authenticate": "How to authenticate."},
+    429: {"Retry-After": "Seconds until another try is worth while."},
     503: {"Retry-After": "Seconds until another try is worth while."},
 }
-_ALWAYS = (401, 403, 413, 422, 431, 500, 503)
-_WITH_BODY = (400, 408, 415)
+_ALWAYS = (400, 401, 403, 413, 414, 422, 429, 431, 500, 503)
+_WITH_BODY = (408, 415)
 _REFERENCE = {"$ref": f"#/components/schemas/{ProblemBody.__name__}"}
 
 Responses = dict[int | str, dict[str, Any]]
@@ -47,7 +51,14 @@ def only(*statuses: int) -> Responses:
 
 def headers(told: dict[str, str]) -> dict[str, Any]:
     """Response headers with their descriptions."""
-    return {name: {"description": text, "schema": {"type": "string"}} for name, text in told.items()}
+    return {
+        name: {"description": text, "required": True, "schema": {"type": "string"}} for name, text in told.items()
+    }
+
+
+def optional_headers(told: dict[str, str]) -> dict[str, Any]:
+    """The same, of those that not every answer has."""
+    return {name: header | {"required": False} for name, header in headers(told).items()}
 
 
 def _declared(statuses: Iterable[int]) -> Responses:

@@ -27,8 +27,9 @@ log = structlog.get_logger()
 COMMENT_SECONDS: Final = 15.0
 """Proxies close what is silent for longer (HTML standard, 9.2.7), and only a write notices a broken connection."""
 
-CHECK_SECONDS: Final = 30.0
-"""How often the caller's key is looked at again."""
+CHECK_SECONDS: Final = 20.0
+"""How often the caller's key is looked at again. With the seconds for which a key is remembered, and a write that
+takes as long as it may, a stream ends within a minute of its key."""
 
 AGE_SECONDS: Final = 3600.0
 """No stream is older: clients move to other processes after a while, and resume where they were."""
@@ -40,8 +41,10 @@ LAST_WRITE_SECONDS: Final = 1.0
 """The end of a stream waits for nobody: the process may be about to stop."""
 
 STREAMS_LIMIT: Final = 5_000
-STREAMS_OF_ONE_USER_LIMIT: Final = 2_000
-"""Of one process. A stream costs a socket and some 30 kB."""
+"""Of one process. A stream costs a socket and some 40 kB."""
+
+TENANT_RETRY_SECONDS: Final = 15
+"""Streams last; nothing is gained by asking for room more often."""
 
 HEADERS: Final = {
     # Without a charset: the standard knows no other than UTF-8.
@@ -53,11 +56,13 @@ HEADERS: Final = {
 
 
 class OpenStreams:
-    """The streams of this process."""
+    """The streams of this process. What it cannot hold is 503; what one tenant may not have of it is 429."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, per_tenant: int = STREAMS_LIMIT, in_all: int = STREAMS_LIMIT) -> None:
         self.any = asyncio.Event()
-        self._of_user: Counter[tuple[str, str]] = Counter()
+        self._per_tenant = per_tenant
+        self._in_all = in_all
+        self._of_tenant: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -66,18 +71,27 @@ class OpenStreams:
         """How many there are."""
         return len(self._tasks)
 
-    def check_room(self, owner: tuple[str, str]) -> None:
-        """Raise Problem 503 when another stream of this (tenant, user) is too much, or the process is ending."""
-        many = self.count >= STREAMS_LIMIT or self._of_user[owner] >= STREAMS_OF_ONE_USER_LIMIT
-        if many or self._closed:
+    @property
+    def closed(self) -> bool:
+        """Whether the process is ending."""
+        return self._closed
+
+    def check_room(self, tenant: str) -> None:
+        """Raise Problem 429 when the tenant has its share; 503 when the process is full, or is ending."""
+        if self._of_tenant[tenant] >= self._per_tenant:
+            detail = (
+                f"Your tenant has {self._per_tenant} streams open here: close some, or ask for the job's status."
+            )
+            raise Problem(429, "too_many_streams", detail, headers={"Retry-After": str(TENANT_RETRY_SECONDS)})
+        if self._closed or self.count >= self._in_all:
             detail = "No stream can be opened now: ask for the job's status, or connect later."
             raise Problem(503, "no_more_streams", detail, headers={"Retry-After": str(RETRY_SECONDS)})
 
     @contextlib.contextmanager
-    def holding(self, task: asyncio.Task[None], owner: tuple[str, str]) -> Iterator[None]:
+    def holding(self, task: asyncio.Task[None], tenant: str) -> Iterator[None]:
         """The stream that this task writes is open while the block runs."""
         self._tasks.add(task)
-        self._of_user[owner] += 1
+        self._of_tenant[tenant] += 1
         self.any.set()
         if self._closed:
             task.cancel()
@@ -85,8 +99,9 @@ class OpenStreams:
             yield
         finally:
             self._tasks.discard(task)
-            self._of_user[owner] -= 1
-            self._of_user += Counter()  # drops those with none
+            self._of_tenant[tenant] -= 1
+            if not self._of_tenant[tenant]:
+                del self._of_tenant[tenant]
             if not self._tasks:
                 self.any.clear()
 
@@ -131,19 +146,28 @@ class Telling:
         self._may_go_on = may_go_on
         self._after = 0
         self._is_over = False
+        self._now = asyncio.get_running_loop().time
+        self._ends = self._now() + AGE_SECONDS
+        self._check = self._now() + CHECK_SECONDS
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Whole events and comments. Ends at the job's end, with the caller's key, and at the age limit."""
         yield encoded_retry() + self._opening()
-        now = asyncio.get_running_loop().time
-        ends, check = now() + AGE_SECONDS, now() + CHECK_SECONDS
-        while not self._is_over and now() < ends:
-            if now() >= check:
-                check = now() + CHECK_SECONDS
-                if not await self._is_allowed():
-                    return
+        while not self._is_over:
             for piece in await self._some():
+                # Before each: to a reader that is slow all the time, a page takes half an hour.
+                if not await self._goes_on():
+                    return
                 yield piece
+
+    async def _goes_on(self) -> bool:
+        now = self._now()
+        if now >= self._ends:
+            return False
+        if now < self._check:
+            return True
+        self._check = now + CHECK_SECONDS
+        return await self._is_allowed()
 
     def _opening(self) -> bytes:
         if isinstance(self._begin, Snapshot):
@@ -187,21 +211,21 @@ class Telling:
 class EventStream(Response):
     """The answer. A client that is gone, or does not read, ends it; so does the end of the process."""
 
-    media_type = "text/event-stream"
+    media_type = None  # else FastAPI documents the stream as one text; see events.py
 
-    def __init__(self, telling: Telling, streams: OpenStreams, owner: tuple[str, str]) -> None:
+    def __init__(self, telling: Telling, streams: OpenStreams, tenant: str) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._telling = telling
         self._streams = streams
-        self._owner = owner
+        self._tenant = tenant
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         """Write until one side has had enough."""
         writing = asyncio.create_task(self._write(send))
         leaving = asyncio.create_task(_left(receive))
         try:
-            with self._streams.holding(writing, self._owner):
+            with self._streams.holding(writing, self._tenant):
                 await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             writing.cancel()

@@ -14,6 +14,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from agentjobs.domain.classification import Facts, classify
 from agentjobs.domain.failures import RETRYABLE, Category, JobError, PermanentError, RetryableError
+from agentjobs.ledger.session import Session
 
 # Strings, since asyncpg's classes are generic in its stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
@@ -51,19 +52,24 @@ class Database:
         await self.pool.close()
 
 
-async def connect(dsn: str, *, size: int, application_name: str) -> Database:
-    """Open the pool. Raises OSError or asyncpg.PostgresError when the database cannot be reached."""
+async def connect(dsn: str, *, size: int, application_name: str, lock_seconds: float = 0) -> Database:
+    """Open the pool. Raises OSError or asyncpg.PostgresError when the database cannot be reached.
+
+    lock_seconds: how long a statement may wait for a lock; 0: as long as it may take at all.
+    """
     pool = await asyncpg.create_pool(
         dsn,
         min_size=1,
         max_size=size,
         init=_prepare_connection,
+        connection_class=Session,
         timeout=CONNECT_TIMEOUT_SECONDS,
         command_timeout=COMMAND_TIMEOUT_SECONDS,
         server_settings={
             "application_name": application_name,
             # A frozen process must not keep its row locks: the server ends its transaction.
             "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_SECONDS}s",
+            "lock_timeout": f"{round(lock_seconds * 1000)}ms",
         },
     )
     return Database(pool)
@@ -105,6 +111,12 @@ def as_job_error(error: Exception) -> JobError | None:
     category = classify(facts)
     message = f"the ledger could not take a statement ({type(error).__name__})"
     return RetryableError(category, message) if category in RETRYABLE else PermanentError(category, message)
+
+
+def is_cut_off(error: BaseException) -> bool:
+    """Whether the session ended before the reply came: what it was told may be done all the same."""
+    facts = facts_of(error)
+    return facts.connection_lost or (facts.sqlstate or "").startswith("57P")
 
 
 def is_unavailable(error: BaseException) -> bool:

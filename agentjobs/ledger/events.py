@@ -11,6 +11,7 @@ import asyncpg_listen
 
 from agentjobs.ledger.database import Connection, Database
 from agentjobs.ledger.records import EventRecord, JobRecord, Record
+from agentjobs.ledger.session import Session
 
 CHANNEL = "agentjobs_events"
 """Rung without a payload: equal notifies collapse, most are left out on purpose, and any may be lost."""
@@ -27,6 +28,7 @@ PAGES_ROWS = 2_000
 SESSION_TIMEOUT_SECONDS = 5.0
 RECONNECT_SECONDS = 1.0
 KEEPALIVE_SECONDS = 10.0
+"""A listening session is asked for a sign of life after a third of this, and has as long to answer."""
 
 
 class Place(NamedTuple):
@@ -104,12 +106,14 @@ class Bell:
             self._dsn,
             timeout=SESSION_TIMEOUT_SECONDS,
             command_timeout=SESSION_TIMEOUT_SECONDS,
+            connection_class=Session,
             server_settings={"application_name": self._name},
         )
-        await self._hold_lock(session)
+        await self._prepare(session)
         return session
 
-    async def _hold_lock(self, session: Connection) -> None:
+    async def _prepare(self, session: Connection) -> None:
+        await self._database.run.notice_lost_peer(session)
         await self._database.run.hold_followed_lock(session, lock_class=LOCK_CLASS)
 
 

@@ -13,15 +13,23 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from agentjobs.api.__main__ import read_for_streams
+from agentjobs.api.__main__ import listening_on, read_for_streams
+from agentjobs.api.event_stream import OpenStreams
 from agentjobs.ledger.ledger import Ledger
 from tests.api.front import new_app
 from tests.ledger.scene import Scene
+from tests.world import eventually
 
 PATIENCE_SECONDS = 30
 WRITE_EVENT = """
 WITH job AS (UPDATE jobs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, event_seq)
 INSERT INTO job_events (job_id, seq, type, data) SELECT id, event_seq, $2, $3 FROM job
+"""
+
+LISTENING = """
+SELECT pid FROM pg_stat_activity WHERE application_name = 'agentjobs-api-listen' AND datname = current_database()
+INTERSECT
+SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 24939 AND objid = 0 AND granted
 """
 
 
@@ -145,6 +153,16 @@ class Served:
             return await source.rest()
 
 
+async def listener(scene: Scene, but: int = 0) -> int:
+    """The process id of the session that listens for the API's streams, once there is one, and not `but`."""
+
+    async def look() -> int:
+        rows = [row for row in await scene.rows(LISTENING) if row["pid"] != but]
+        return rows[0]["pid"] if rows else 0
+
+    return await eventually(look, "a session that listens")
+
+
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -152,12 +170,16 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(ledger: Ledger, dsn: str, send_buffer: int | None = None) -> AsyncIterator[Served]:
+async def serving(
+    ledger: Ledger, dsn: str, send_buffer: int | None = None, streams: OpenStreams | None = None
+) -> AsyncIterator[Served]:
     """The API on a free port, with all that its process has. `send_buffer` makes the kernel's small, in bytes."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listening_on("127.0.0.1", 0)
+    listening.listen()  # now: nobody who comes before the server is up is turned away
     if send_buffer is not None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     app = new_app(ledger)
+    app.state.streams = streams or app.state.streams
     config = uvicorn.Config(
         app, loop="none", http="httptools", ws="none", lifespan="off", log_config=None, access_log=False
     )

@@ -12,14 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentjobs.api import event_feed, event_stream
-from agentjobs.api.event_stream import OpenStreams
-from agentjobs.api.problems import Problem
-from agentjobs.domain.states import JobState
 from agentjobs.ledger.events import CHANNEL
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.stack.postgres import EmbeddedPostgres
-from tests.api.event_source import Served, serving, write_event
+from tests.api.event_source import Served, listener, serving, write_event
 from tests.api.front import Front
 from tests.api.test_process import ended
 from tests.api.test_process import served as process_served
@@ -56,19 +53,6 @@ def key(front: Front) -> str:
 @pytest.fixture
 def scene(front: Front) -> Scene:
     return front.scene
-
-
-async def listener(scene: Scene) -> int:
-    """The process id of the session that listens, once it does."""
-
-    async def look() -> int:
-        holding = (
-            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 24939 AND objid = 0 AND granted"
-        )
-        rows = await scene.rows(f"{LISTENERS} INTERSECT {holding}")
-        return rows[0]["pid"] if rows else 0
-
-    return await eventually(look, "a session that listens")
 
 
 async def test_the_bell_alone_brings_events(
@@ -230,28 +214,6 @@ async def test_a_reader_that_does_not_read_is_dropped_and_holds_nobody_up(
     assert kinds == ["SlowReader"]
 
 
-async def test_a_revoked_key_ends_its_streams(
-    front: Front, scene: Scene, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_stream, "CHECK_SECONDS", 0.05)
-    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.05)
-    plain, record = await front.ledger.identity.create_key("acme", "ann", frozenset({Role.SUBMIT}))
-    job_id = await scene.running()
-
-    async with served.stream(plain, job_id) as revoked, served.stream(front.keys["ann"], job_id) as other:
-        await revoked.next()
-        await other.next()
-        await front.ledger.identity.revoke_key("acme", record.id)
-        served.app.state.authenticator.forget(record.id)
-        rest = await revoked.rest()
-        await other.until_comment()
-        await scene.ledger.outcomes.finish(job_id, JobState.SUCCEEDED)
-        others = await other.rest()
-
-    assert rest == []
-    assert [message.event for message in others] == ["succeeded"]
-
-
 async def test_a_stream_has_an_age_limit_and_can_be_gone_on_with(
     scene: Scene, served: Served, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,21 +247,6 @@ async def _written(scene: Scene, job_id: str) -> bool:
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
         return False
     return True
-
-
-def test_there_is_a_limit_to_streams_for_one_user_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    streams = OpenStreams()
-    monkeypatch.setattr(event_stream, "STREAMS_OF_ONE_USER_LIMIT", 0)
-
-    with pytest.raises(Problem) as refused:
-        streams.check_room(("acme", "ann"))
-
-    monkeypatch.undo()
-    streams.check_room(("acme", "ann"))
-    monkeypatch.setattr(event_stream, "STREAMS_LIMIT", 0)
-    with pytest.raises(Problem):
-        streams.check_room(("acme", "ann"))
-    assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "2"})
 
 
 async def test_sigterm_ends_open_streams_cleanly_and_at_once(database_url: str) -> None:

@@ -1,6 +1,7 @@
 """The API as a process: what it says when it cannot start, and how it ends."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -16,23 +17,30 @@ import pytest
 
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.front import REQUEST
+from tests.ports import free_port
+from tests.world import eventually
 
 CHECKOUT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 30
 
 
-async def spawn(database_url: str, port: int) -> Process:
+async def spawn(database_url: str, port: int, **more: str) -> Process:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AGENTJOBS_")}
     settings = {
         "AGENTJOBS_DATABASE_URL": database_url,
         "AGENTJOBS_API_PORT": str(port),
         "AGENTJOBS_ENVIRONMENT": "test",
+        "AGENTJOBS_QUOTA_IN_FLIGHT": "0",
+        "AGENTJOBS_QUOTA_PER_MINUTE": "0",
     }
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agentjobs.api"), cwd=CHECKOUT, env=kept | settings, stdout=PIPE, stderr=PIPE
+        *(sys.executable, "-m", "agentjobs.api"),
+        cwd=CHECKOUT,
+        env=kept | settings | more,
+        stdout=PIPE,
+        stderr=PIPE,
     )
 
 
@@ -46,9 +54,9 @@ async def until_said(process: Process, event: str) -> None:
 
 
 @asynccontextmanager
-async def served(database_url: str) -> AsyncIterator[tuple[Process, int]]:
+async def served(database_url: str, **more: str) -> AsyncIterator[tuple[Process, int]]:
     port = free_port()
-    process = await spawn(database_url, port)
+    process = await spawn(database_url, port, **more)
     try:
         await until_said(process, "api_started")
         yield process, port
@@ -131,6 +139,42 @@ async def test_a_request_in_flight_is_answered_before_the_end(database_url: str,
 
     assert answer.startswith(b"HTTP/1.1 202 ")
     assert code == 0
+
+
+async def test_under_load_a_signal_leaves_no_job_that_nobody_was_told_of(
+    database_url: str, key: str, ledger_of_database: Ledger
+) -> None:
+    told: list[str] = []
+    statuses: set[int] = set()
+
+    async def submit_on(client: httpx.AsyncClient) -> None:
+        with contextlib.suppress(httpx.TransportError):  # refused, or closed before it was read
+            while True:
+                answer = await client.post("/v1/jobs", json=REQUEST)
+                statuses.add(answer.status_code)
+                told.append(answer.json()["id"])
+
+    async with served(database_url) as (process, port), contextlib.AsyncExitStack() as clients:
+        headers = {"Authorization": f"Bearer {key}"}
+        base_url = f"http://127.0.0.1:{port}"
+        opened = [
+            await clients.enter_async_context(httpx.AsyncClient(base_url=base_url, headers=headers))
+            for _ in range(8)
+        ]
+        submitting = [asyncio.create_task(submit_on(client)) for client in opened]
+        await eventually(lambda: _many(told), "some acceptances")
+        process.send_signal(signal.SIGTERM)
+        code, _ = await ended(process)
+        await asyncio.wait_for(asyncio.gather(*submitting), PATIENCE_SECONDS)
+
+    rows = await ledger_of_database.database.pool.fetch("SELECT id FROM jobs")
+    assert code == 0
+    assert statuses == {202}
+    assert {row["id"] for row in rows} == set(told)
+
+
+async def _many(told: list[str]) -> bool:
+    return len(told) > 30
 
 
 async def answered(port: int) -> None:

@@ -116,6 +116,35 @@ def test_a_stream_that_breaks_is_gone_on_with_where_it_broke(command_line: Comma
     assert kinds == ["retry_scheduled", "step_completed", "succeeded"]
 
 
+def test_where_history_was_removed_it_goes_on_from_the_snapshot_that_comes_instead(
+    command_line: CommandLine, api: StreamingApi
+) -> None:
+    api.jobs["a"] = [RUNNING, RUNNING, RUNNING, RUNNING, succeeded("a")]
+    resync = b'event: resync\ndata: {"after":6}\n\n'
+    api.streams = [
+        breaking(snapshot(5, RUNNING), RETRY),
+        breaking(resync, snapshot(20, RUNNING)),
+        ending(event(21, "succeeded")),
+    ]
+
+    result = command_line.run("watch", "a")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert api.resumed_from == [None, "6", "20"]
+
+
+def test_a_stream_refused_on_the_way_is_replaced_by_asking(command_line: CommandLine, api: StreamingApi) -> None:
+    api.jobs["a"] = [RUNNING, RUNNING, RUNNING, succeeded("a")]
+    too_many = problem(429, "Too many streams", "close some", {"Retry-After": "15"})
+    api.streams = [breaking(snapshot(5, RUNNING), RETRY), lambda: too_many]
+
+    result = command_line.run("watch", "a")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert api.resumed_from == [None, "6"]
+    assert "succeeded" in result.stdout
+
+
 def test_a_stream_that_never_gets_anywhere_is_asked_for_ever_more_slowly(
     command_line: CommandLine, api: StreamingApi
 ) -> None:

@@ -31,6 +31,11 @@ SELECT wanted.place, jobs.event_seq, rest.resting, event.seq, event.type, event.
  ORDER BY wanted.place, event.seq
  LIMIT :rows;
 
+-- name: notice_lost_peer^
+-- For the length of the session: the server notices within 30 s that its other end is gone, and lets go of its lock.
+SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+       set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30000', false);
+
 -- name: hold_followed_lock!
 -- For the length of the session: somebody follows jobs, so events ring (migration 0004).
 SELECT pg_advisory_lock_shared(:lock_class::integer, 0);
