@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev screenshots test-browser test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -26,8 +26,10 @@ demo: $(READY) ## Real requests to their tickets, with a crash and a death on th
 dev: $(READY) ## The whole stack, until Ctrl-C
 	@$(BIN)/python starter.py dev
 
+# Most of the time is waiting, hence more processes than cores. A file's tests share what they start, so they stay in one
+# process. With TESTS there is but one; PYTEST=-n0 (as --pdb needs it) and PYTEST=-n2 say it otherwise.
 test: $(READY) ## All tests; TESTS=path and PYTEST=options narrow them
-	$(BIN)/python -m pytest $(PYTEST) $(TESTS)
+	$(BIN)/python -m pytest $(if $(TESTS),,-n 4) --dist loadfile --no-loadscope-reorder $(PYTEST) $(TESTS)
 
 check: $(READY) ## Lint, types, import contracts
 	$(BIN)/ruff check .
@@ -51,6 +53,12 @@ $(MODEL_READY): requirements-model.lock
 
 bench-models: $(READY) ## Figures of models in trouble, on the whole stack (some minutes)
 	$(BIN)/python -m benchmarks.models_under_trouble
+
+test-browser: $(READY) ## The console in a real Chromium (needs one on the PATH)
+	$(BIN)/python -m pytest tests/console -m "browser or browser_short" $(PYTEST)
+
+screenshots: $(READY) ## Screenshots of the console, into docs/screenshots
+	$(BIN)/python -m tests.console.screenshots docs/screenshots
 
 takeover-times: $(READY) ## Seconds from the kill of a worker until its jobs move again
 	$(BIN)/python -m tests.chaos.takeover_times
