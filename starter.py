@@ -2,7 +2,22 @@
 
 import typer
 
-from agentjobs.commands import audit, budget, dead, dev, grants, jobs, keys, redrives, submit, waiting
+from agentjobs.commands import (
+    approvals,
+    audit,
+    budget,
+    dead,
+    dev,
+    erase,
+    grants,
+    jobs,
+    keys,
+    quota,
+    redrives,
+    submit,
+    waiting,
+    webhooks,
+)
 from agentjobs.commands.ending import Commands
 from agentjobs.demo import command as demo
 
@@ -15,11 +30,15 @@ app = typer.Typer(
 )
 for commands in (dev, demo, submit, jobs, waiting, audit):
     app.add_typer(commands.app)
+app.add_typer(approvals.app, name="approvals")
 app.add_typer(dead.app, name="dead")
 app.add_typer(redrives.app, name="redrives")
 app.add_typer(budget.app, name="budget")
+app.add_typer(quota.app, name="quota")
 app.add_typer(keys.app, name="keys")
 app.add_typer(grants.app, name="grants")
+app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(erase.app, name="erase")
 
 if __name__ == "__main__":
     app()

@@ -1,40 +1,39 @@
 """Routes of jobs: submit, status, list, attempts, cancel."""
 
-import uuid
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from agentjobs.agents.spec import AgentRegistry, AgentSpec, UnknownAgent
+from agentjobs.api import rate_limits
 from agentjobs.api.authentication import Anyone, Submitter, visible_user
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
-from agentjobs.api.declared import headers, problems, problems_with_body
-from agentjobs.api.given import NewJob
-from agentjobs.api.idempotency_key import idempotency_key
-from agentjobs.api.parts import LedgerPart, LinksPart, agents_of, failpoints_of, found
-from agentjobs.api.problems import Problem, unacceptable
+from agentjobs.api.declared import Responses, headers, optional_headers, problems, problems_with_body
+from agentjobs.api.idempotency_key import expiry_of, idempotency_key, key_header
+from agentjobs.api.parts import LedgerPart, LinksPart, QuotasPart, agents_of, failpoints_of, found
+from agentjobs.api.problems import RETRY_SECONDS, Problem, erased, unacceptable
 from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
 from agentjobs.api.strict_route import StrictRoute
 from agentjobs.api.trace_context import trace_id_of
-from agentjobs.domain.job import IDENTIFIER_PATTERN, Budget, Principal
-from agentjobs.domain.keys import fingerprint
+from agentjobs.domain.job import IDENTIFIER_PATTERN, Principal
+from agentjobs.domain.quotas import Limits, QuotaExceeded
+from agentjobs.domain.request import NewJob
 from agentjobs.domain.states import JobState
-from agentjobs.ledger.identity import Caller
-from agentjobs.ledger.jobs import KeyReused, Submission
+from agentjobs.ledger.acceptance import accept_for_certain
+from agentjobs.ledger.jobs import Acceptance, JobErased, KeyInFlight, KeyReused, Submission
+from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.submissions import submission_of
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
 POLL_SECONDS = 1
 """When a first look at the status is worth while."""
 
-_KEY_HEADER = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "Under one key a request makes one job, however often it is sent.",
-    "schema": {"type": "string", "maxLength": 257},
-}
+_KEY_HEADER = key_header(
+    "Under one key a request makes one job, however often it is sent: the answer is the first one again, with the "
+    "same status, id and body. It is its user's own, and holds as long as the job lives and for 24 hours at least."
+)
 _TRACE_HEADER = {
     "name": "traceparent",
     "in": "header",
@@ -42,9 +41,13 @@ _TRACE_HEADER = {
     "description": "W3C Trace Context: the job joins this trace. One that is not valid is passed over.",
     "schema": {"type": "string"},
 }
-_ACCEPTED_HEADERS = headers(
-    {"Location": "The job's status.", "Retry-After": "Seconds until a look is worth while."}
-)
+_ACCEPTED_HEADERS = {
+    **headers({"Location": "The job's status.", "Retry-After": "Seconds until a look is worth while."}),
+    **rate_limits.DECLARED,
+    **optional_headers({"Idempotency-Key-Expires": "When there is a key: it holds until then at least."}),
+}
+_SUBMITTED: Responses = {202: {"headers": _ACCEPTED_HEADERS}, **problems_with_body(409, 410, 429)}
+_SUBMITTED[429]["headers"] |= rate_limits.DECLARED
 
 
 @router.post(
@@ -53,24 +56,31 @@ _ACCEPTED_HEADERS = headers(
     response_model=JobShown,
     operation_id="submitJob",
     summary="Accept a job durably",
-    responses={202: {"headers": _ACCEPTED_HEADERS}, **problems_with_body()},
+    responses=_SUBMITTED,
     openapi_extra={"parameters": [_KEY_HEADER, _TRACE_HEADER]},
 )
 async def submit(
-    new: NewJob, caller: Submitter, request: Request, response: Response, ledger: LedgerPart, links: LinksPart
+    new: NewJob,
+    caller: Submitter,
+    request: Request,
+    response: Response,
+    ledger: LedgerPart,
+    links: LinksPart,
+    installation: QuotasPart,
 ) -> JobShown:
     """The job is on disk when the answer is sent; from then on nothing loses it."""
     key = idempotency_key(request)
     spec = _known_agent(agents_of(request), new.agent)
     await failpoints_of(request).reach("submit.before_accept")
-    try:
-        job = await ledger.jobs.accept(_submission(new, spec, caller, key, trace_id_of(request)))
-    except KeyReused:
-        detail = "This Idempotency-Key was used for another request: choose a new key, or send the first request."
-        raise Problem(422, "idempotency_key_reused", detail) from None
+    principal = Principal(tenant=caller.tenant, user=caller.user)
+    submission = submission_of(new, spec, principal, origin="api", key=key, trace_id=trace_id_of(request))
+    job = await _accepted(ledger, submission, installation)
     await failpoints_of(request).reach("submit.after_accept")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     response.headers["Retry-After"] = str(POLL_SECONDS)
+    response.headers.update(rate_limits.headers(job.quotas))
+    if key is not None:
+        response.headers["Idempotency-Key-Expires"] = expiry_of(job.created_at)
     return job_shown(job, links)
 
 
@@ -100,7 +110,11 @@ async def jobs(
 
 
 @router.get(
-    "/{id}", response_model=JobShown, operation_id="readJob", summary="Where a job stands", responses=problems(404)
+    "/{id}",
+    response_model=JobShown,
+    operation_id="readJob",
+    summary="Where a job stands",
+    responses=problems(404, 410),
 )
 async def status(id: str, caller: Anyone, ledger: LedgerPart, links: LinksPart) -> JobShown:
     """Always 200 for a job of yours: what went wrong later stands inside."""
@@ -112,7 +126,7 @@ async def status(id: str, caller: Anyone, ledger: LedgerPart, links: LinksPart) 
     response_model=AttemptList,
     operation_id="listAttempts",
     summary="Every attempt with category, wait and cost",
-    responses=problems(404),
+    responses=problems(404, 410),
 )
 async def attempts(id: str, caller: Anyone, ledger: LedgerPart) -> AttemptList:
     """In the order in which they began."""
@@ -128,7 +142,7 @@ async def attempts(id: str, caller: Anyone, ledger: LedgerPart) -> AttemptList:
     response_model=JobShown,
     operation_id="cancelJob",
     summary="Ask a job to stop",
-    responses=problems(404, 409),
+    responses=problems(404, 409, 410),
 )
 async def cancel(id: str, caller: Submitter, ledger: LedgerPart, links: LinksPart) -> JobShown:
     """No further step begins; what was done is undone where that is possible. Repeating it changes nothing."""
@@ -149,32 +163,17 @@ def _known_agent(agents: AgentRegistry, name: str) -> AgentSpec:
         raise unacceptable("/agent", f"There is no such agent; these there are: {names}.") from None
 
 
-def _submission(new: NewJob, spec: AgentSpec, caller: Caller, key: str | None, trace_id: str | None) -> Submission:
-    joined = {} if trace_id is None else {"trace_id": trace_id}
-    return Submission(
-        id=str(uuid.uuid4()),
-        principal=Principal(tenant=caller.tenant, user=caller.user),
-        agent=spec.name,
-        policy_version=spec.policy_version,
-        origin="api",
-        text=new.input.text,
-        priority=new.priority,
-        budget=_budget(new, spec),
-        deadline_seconds=new.deadline_seconds,
-        key=key,
-        fingerprint=fingerprint(_meaning(new)),
-        **joined,
-    )
-
-
-def _meaning(new: NewJob) -> dict[str, Any]:
-    """What the request means, defaults included: order and spaces do not count, nor do headers."""
-    # Keys that were used before a member was there must match still: without a value it is left out.
-    later = {"budget": {"steps"}} if new.budget is not None and new.budget.steps is None else None
-    return new.model_dump(mode="json", exclude=later)
-
-
-def _budget(new: NewJob, spec: AgentSpec) -> Budget:
-    # A limit that the request does not name stays the agent's own.
-    given = {} if new.budget is None else new.budget.model_dump(exclude_none=True)
-    return spec.default_budget.model_copy(update=given)
+async def _accepted(ledger: Ledger, submission: Submission, installation: Limits) -> Acceptance:
+    try:
+        return await accept_for_certain(ledger.jobs, submission, installation=installation)
+    except QuotaExceeded as refused:
+        raise rate_limits.too_many(refused) from None
+    except KeyReused:
+        detail = "This Idempotency-Key was used for another request: choose a new key, or send the first request."
+        raise Problem(422, "idempotency_key_reused", detail) from None
+    except JobErased:
+        raise erased() from None
+    except KeyInFlight:
+        detail = "The first request with this Idempotency-Key is still under way: send the same request again."
+        again = {"Retry-After": str(RETRY_SECONDS)}
+        raise Problem(409, "idempotency_key_in_flight", detail, headers=again) from None

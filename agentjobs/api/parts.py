@@ -6,20 +6,23 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from agentjobs.agents.spec import AgentRegistry
-from agentjobs.api.problems import not_found
+from agentjobs.api.problems import erased, not_found
 from agentjobs.api.shown import Links
 from agentjobs.domain.job import IDENTIFIER_PATTERN
+from agentjobs.domain.quotas import Limits
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.records import DeadLetterRecord, JobRecord
 
 T = TypeVar("T")
 _ID = re.compile(IDENTIFIER_PATTERN)
+_NAMES_OF_IDS = ("id", "delivery")
 
 
 def ledger_of(request: Request) -> Ledger:
     """The ledger. Raises the 404 of an unknown id for a path id that can be none."""
-    given = request.path_params.get("id")
-    if given is not None and not _ID.fullmatch(given):
+    ids = [given for name, given in request.path_params.items() if name in _NAMES_OF_IDS]
+    if not all(_ID.fullmatch(given) for given in ids):
         raise not_found()
     ledger: Ledger = request.app.state.ledger
     return ledger
@@ -43,12 +46,21 @@ def agents_of(request: Request) -> AgentRegistry:
     return agents
 
 
+def quotas_of(request: Request) -> Limits:
+    """The quotas of tenants that have none of their own."""
+    quotas: Limits = request.app.state.quotas
+    return quotas
+
+
 LedgerPart = Annotated[Ledger, Depends(ledger_of)]
 LinksPart = Annotated[Links, Depends(links_of)]
+QuotasPart = Annotated[Limits, Depends(quotas_of)]
 
 
 def found(thing: T | None) -> T:
-    """The thing, or 404."""
+    """The thing, or 404; 410 for a job or a letter that was erased."""
     if thing is None:
         raise not_found()
+    if isinstance(thing, JobRecord | DeadLetterRecord) and thing.erased_at is not None:
+        raise erased()
     return thing

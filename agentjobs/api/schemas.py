@@ -85,6 +85,9 @@ class JobShown(BaseModel):
     finalized_at: datetime | None
     trace_id: str
     result: ResultShown | None
+    content_removed_at: datetime | None = None
+    """Since then the result is empty (docs/retention.md)."""
+
     links: dict[str, str | None]
 
 
@@ -133,6 +136,40 @@ class MonthShown(BaseModel):
     limits: LimitsShown
     spent: AmountShown
     held_back: AmountShown
+
+
+class QuotaUseShown(BaseModel):
+    """One quota; a limit of null is none."""
+
+    limit: int | None
+    in_use: int
+
+
+class RunningShown(BaseModel):
+    """The tenant's running cap: above it nothing is refused, but waits for its start."""
+
+    limit: int
+    in_use: int
+
+
+class OwnLimitsShown(BaseModel):
+    """What the tenant has of its own: null is as the installation has it, 0 is no limit."""
+
+    in_flight: int | None
+    per_minute: int | None
+    queue_length: int | None
+
+
+class QuotaShown(BaseModel):
+    """What the user and the tenant may have at once, and have."""
+
+    tenant: str
+    user: str
+    in_flight: QuotaUseShown
+    per_minute: QuotaUseShown
+    queue_length: QuotaUseShown
+    running: RunningShown
+    own: OwnLimitsShown
 
 
 class AttemptShown(BaseModel):

@@ -146,6 +146,39 @@ class Month(Answer):
     held_back: Amount
 
 
+class InUse(Answer):
+    """One quota; a limit of None is none."""
+
+    limit: int | None = None
+    in_use: int
+
+
+class Running(InUse):
+    """The tenant's running cap."""
+
+    limit: int
+
+
+class OwnLimits(Answer):
+    """What the tenant has of its own: None is as the installation has it, 0 is no limit."""
+
+    in_flight: int | None = None
+    per_minute: int | None = None
+    queue_length: int | None = None
+
+
+class Quota(Answer):
+    """What a tenant and one of its users may have at once, and have."""
+
+    tenant: str
+    user: str
+    in_flight: InUse
+    per_minute: InUse
+    queue_length: InUse
+    running: Running
+    own: OwnLimits
+
+
 class Attempt(Answer):
     """One try of one step."""
 

@@ -1,15 +1,12 @@
 """The HTTP API as typed methods. What goes wrong is raised as a CommandError."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import quote
 
 import httpx
-from pydantic import ValidationError
 
 from agentjobs.commands.answers import (
-    Answer,
     Attempt,
     AuditEntry,
     DeadLetter,
@@ -17,57 +14,27 @@ from agentjobs.commands.answers import (
     Job,
     Key,
     Month,
-    Page,
+    Quota,
     Waiting,
 )
-from agentjobs.commands.errors import AnswerLost, ApiUnreachable, WrongUsage
+from agentjobs.commands.approval_answers import Approval
+from agentjobs.commands.asking import Query, in_path
+from agentjobs.commands.erase_calls import EraseCalls
+from agentjobs.commands.errors import ApiUnreachable
 from agentjobs.commands.event_lines import Told, Unreadable, told_by
-from agentjobs.commands.outside import Outside
 from agentjobs.commands.patience import NO_PATIENCE, Patience, patiently
-from agentjobs.commands.place import Place
-from agentjobs.commands.problems import error_of, not_our_api
+from agentjobs.commands.problems import error_of
 from agentjobs.commands.redrive_answers import BulkRedrive, RedriveTried
 from agentjobs.commands.report_answers import Report
 from agentjobs.commands.request import JobRequest
-from agentjobs.commands.words import one_line
-
-PAGE_LIMIT: Final = 200
-"""The most that the API gives in one page."""
-
-SAFE_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]+")
-
-TIMEOUT: Final = httpx.Timeout(30, connect=5)
-"""Acceptance takes milliseconds; an API that needs 30 s is asked again with the same key."""
+from agentjobs.commands.webhook_calls import WebhookCalls
 
 STREAM_TIMEOUT: Final = httpx.Timeout(45, connect=5)
 """The API says something every 15 s."""
 
-Wanted = TypeVar("Wanted", bound=Answer)
-Query = Mapping[str, str | int | None]
 
-
-class Client:
-    """One API and one key. Safe to share between threads."""
-
-    def __init__(self, place: Place, outside: Outside, tell: Callable[[str], None]) -> None:
-        self._url = place.url
-        self._outside = outside
-        self._tell = tell
-        self._http = httpx.Client(
-            base_url=place.url,
-            headers={"Authorization": f"Bearer {place.key}", "Accept": "application/json"},
-            timeout=TIMEOUT,
-            transport=outside.transport,
-            trust_env=not place.is_local,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.close()
+class Client(WebhookCalls, EraseCalls):
+    """Every route that a command needs."""
 
     def submit(self, request: JobRequest, key: str, patience: Patience) -> Job:
         """Accept a job. Repeating it under the same key never makes a second one."""
@@ -80,7 +47,7 @@ class Client:
 
     def job(self, job_id: str, patience: Patience = NO_PATIENCE) -> Job:
         """Where a job stands."""
-        path = f"/v1/jobs/{_in_path(job_id)}"
+        path = f"/v1/jobs/{in_path(job_id)}"
         return patiently(lambda: self._read(Job, self._ask("GET", path)), patience, self._outside, self._tell)
 
     def events(self, job_id: str, after: str | None) -> Iterator[Told]:
@@ -89,7 +56,7 @@ class Client:
         Raises ApiUnreachable when it breaks, and ApiRefused where there is none.
         """
         headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
-        path = f"/v1/jobs/{_in_path(job_id)}/events"
+        path = f"/v1/jobs/{in_path(job_id)}/events"
         try:
             with self._http.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                 if not response.is_success:
@@ -105,7 +72,7 @@ class Client:
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Every attempt of a job."""
-        return self._list(Attempt, f"/v1/jobs/{_in_path(job_id)}/attempts", {})
+        return self._list(Attempt, f"/v1/jobs/{in_path(job_id)}/attempts", {})
 
     def waiting(self, limit: int) -> Waiting:
         """Jobs that wait for their next attempt, at most `limit` (1 to PAGE_LIMIT) of them, and all counted."""
@@ -113,7 +80,7 @@ class Client:
 
     def cancel(self, job_id: str) -> Job:
         """Ask a job to stop."""
-        return self._read(Job, self._ask("POST", f"/v1/jobs/{_in_path(job_id)}/cancel"))
+        return self._read(Job, self._ask("POST", f"/v1/jobs/{in_path(job_id)}/cancel"))
 
     def dead_letters(self, limit: int | None, query: Query) -> tuple[list[DeadLetter], str | None]:
         """The newest dead letters, at most `limit`, and the cursor of what follows."""
@@ -121,7 +88,7 @@ class Client:
 
     def dead_letter(self, letter_id: str) -> DeadLetter:
         """One dead letter with its input; the API notes who has read it."""
-        return self._read(DeadLetter, self._ask("GET", f"/v1/dead-letters/{_in_path(letter_id)}"))
+        return self._read(DeadLetter, self._ask("GET", f"/v1/dead-letters/{in_path(letter_id)}"))
 
     def report(self, window_hours: int) -> Report:
         """All dead letters, counted; what came and went, within the window."""
@@ -138,7 +105,7 @@ class Client:
         changes: Mapping[str, object] | None = None,
     ) -> DeadLetter:
         """Let the job go on from where it died; `changes`: another input, a larger budget."""
-        path = f"/v1/dead-letters/{_in_path(letter_id)}/redrive"
+        path = f"/v1/dead-letters/{in_path(letter_id)}/redrive"
         body = {"note": note, "policy": policy} | ({"again": True} if again else {}) | dict(changes or {})
         return self._read(DeadLetter, self._ask("POST", path, json=body))
 
@@ -148,8 +115,21 @@ class Client:
 
     def discard(self, letter_id: str, note: str) -> DeadLetter:
         """Give the job up; what it did is undone where that is possible."""
-        path = f"/v1/dead-letters/{_in_path(letter_id)}/discard"
+        path = f"/v1/dead-letters/{in_path(letter_id)}/discard"
         return self._read(DeadLetter, self._ask("POST", path, json={"note": note}))
+
+    def approvals(self, limit: int | None) -> tuple[list[Approval], str | None]:
+        """The calls that wait for a reviewer, at most `limit`, and the cursor of what follows."""
+        return self._pages(Approval, "/v1/approvals", limit, {})
+
+    def approvals_of_job(self, job_id: str) -> list[Approval]:
+        """What was and is asked for a job, oldest first."""
+        return self._list(Approval, f"/v1/jobs/{in_path(job_id)}/approvals", {})
+
+    def decide(self, job_id: str, step: str, body: Mapping[str, object]) -> Approval:
+        """Approve or reject the call of this step that waits."""
+        path = f"/v1/jobs/{in_path(job_id)}/approvals/{quote(step, safe='')}"
+        return self._read(Approval, self._ask("POST", path, json=body))
 
     def try_redrive(self, body: Mapping[str, object]) -> RedriveTried:
         """What a bulk redrive would do."""
@@ -166,11 +146,11 @@ class Client:
 
     def bulk_redrive(self, redrive_id: str) -> BulkRedrive:
         """Where a bulk redrive stands."""
-        return self._read(BulkRedrive, self._ask("GET", f"/v1/redrives/{_in_path(redrive_id)}"))
+        return self._read(BulkRedrive, self._ask("GET", f"/v1/redrives/{in_path(redrive_id)}"))
 
     def tell_redrive(self, redrive_id: str, word: str, body: Mapping[str, object] | None = None) -> BulkRedrive:
         """Pause, resume, cancel or approve it."""
-        path = f"/v1/redrives/{_in_path(redrive_id)}/{word}"
+        path = f"/v1/redrives/{in_path(redrive_id)}/{word}"
         return self._read(BulkRedrive, self._ask("POST", path, json=body))
 
     def budget(self) -> Month:
@@ -180,6 +160,14 @@ class Client:
     def set_budget(self, *, tokens: int | None, usd: str | None) -> Month:
         """What the tenant may spend in a month; None is no limit."""
         return self._read(Month, self._ask("PUT", "/v1/budget", json={"tokens": tokens, "usd": usd}))
+
+    def quota(self, tenant: str | None) -> Quota:
+        """What a tenant (by default the key's own) and the key's user may have at once, and have."""
+        return self._read(Quota, self._ask("GET", "/v1/quota", params={"tenant": tenant}))
+
+    def set_quota(self, tenant: str | None, limits: Mapping[str, object]) -> Quota:
+        """All four limits of a tenant: None is the installation's, 0 is no limit."""
+        return self._read(Quota, self._ask("PUT", "/v1/quota", params={"tenant": tenant}, json=limits))
 
     def create_key(self, body: Mapping[str, object]) -> Key:
         """Make a key; the answer is the only place that shows it."""
@@ -191,7 +179,7 @@ class Client:
 
     def revoke_key(self, key_id: str) -> None:
         """Make a key useless."""
-        self._ask("DELETE", f"/v1/keys/{_in_path(key_id)}")
+        self._ask("DELETE", f"/v1/keys/{in_path(key_id)}")
 
     def add_grant(self, user: str, action: str) -> Grant:
         """Let a user's jobs do something."""
@@ -204,74 +192,3 @@ class Client:
     def revoke_grant(self, user: str, action: str) -> None:
         """Let a user's jobs no longer do something."""
         self._ask("DELETE", "/v1/grants", params={"user": user, "action": action})
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Query | None = None,
-        json: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        given = {name: value for name, value in (params or {}).items() if value is not None}
-        try:
-            response = self._http.request(method, path, params=given, json=json, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise self._not_there(error) from None
-        except httpx.TransportError as error:
-            raise self._broke_off(error) from None
-        except (httpx.DecodingError, httpx.TooManyRedirects, httpx.InvalidURL) as error:
-            raise ApiUnreachable(f"what {self._url} answers cannot be read ({type(error).__name__})") from None
-        if not response.is_success:
-            raise error_of(response, self._url, self._outside.now())
-        return response
-
-    def _read(self, wanted: type[Wanted], response: httpx.Response) -> Wanted:
-        try:
-            return wanted.model_validate_json(response.content)
-        except ValidationError:
-            raise not_our_api(response, self._url) from None
-
-    def _pages(
-        self, wanted: type[Wanted], path: str, limit: int | None, query: Query
-    ) -> tuple[list[Wanted], str | None]:
-        items: list[Wanted] = []
-        cursor: str | None = None
-        while limit is None or len(items) < limit:
-            size = PAGE_LIMIT if limit is None else min(PAGE_LIMIT, limit - len(items))
-            found, cursor = self._page(wanted, path, {**query, "limit": size, "cursor": cursor})
-            items += found
-            if cursor is None:
-                break
-        return items, cursor
-
-    def _page(self, wanted: type[Wanted], path: str, query: Query) -> tuple[list[Wanted], str | None]:
-        response = self._ask("GET", path, params=query)
-        page = self._read(Page, response)
-        try:
-            return [wanted.model_validate(item) for item in page.items], page.next_cursor
-        except ValidationError:
-            raise not_our_api(response, self._url) from None
-
-    def _list(self, wanted: type[Wanted], path: str, query: Query) -> list[Wanted]:
-        return self._page(wanted, path, query)[0]
-
-    def _not_there(self, error: httpx.TransportError) -> ApiUnreachable:
-        return ApiUnreachable(
-            f"the API at {self._url} does not answer ({error or type(error).__name__}): start it with "
-            "`python starter.py dev`, or set AGENTJOBS_API to where it runs"
-        )
-
-    def _broke_off(self, error: httpx.TransportError) -> AnswerLost:
-        return AnswerLost(
-            f"the API at {self._url} broke off before its answer ({type(error).__name__}): what was asked may "
-            "have been done, so look before you repeat it"
-        )
-
-
-def _in_path(identifier: str) -> str:
-    """Whether the id exists is for the API to say; that it stays one segment of the path is for us."""
-    if not SAFE_SEGMENT.fullmatch(identifier):
-        raise WrongUsage(f"no id looks like {one_line(identifier)!r}: letters, digits, - and _ only")
-    return identifier

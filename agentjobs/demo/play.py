@@ -65,7 +65,8 @@ async def _own_stack(home: Path) -> AsyncIterator[Stack]:
         temporal_port=temporal,
         ui_port=ui,
         api_port=api,
-        extra_env={"AGENTJOBS_FAILPOINTS": FREEZE_AFTER_THE_FIRST_TICKET},
+        # One person submits all of it at once.
+        extra_env={"AGENTJOBS_FAILPOINTS": FREEZE_AFTER_THE_FIRST_TICKET, "AGENTJOBS_QUOTA_IN_FLIGHT": "20"},
     )
     made = _made_anew(home)
     try:

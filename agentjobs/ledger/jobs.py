@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
+import asyncpg
 from pydantic import BaseModel, ConfigDict, Field
 
 from agentjobs.domain.job import Budget, Principal
+from agentjobs.domain.quotas import NO_LIMITS, Limits, QuotaUse
 from agentjobs.domain.states import JobState
-from agentjobs.ledger.database import Database, Executor
+from agentjobs.ledger.database import Connection, Database, Executor
+from agentjobs.ledger.quotas import as_refusal
 from agentjobs.ledger.records import AttemptRecord, EffectRecord, EventRecord, JobRecord, Record
 
 
@@ -33,6 +40,12 @@ class Submission(BaseModel):
     trace_id: str = Field(default_factory=lambda: secrets.token_hex(16))
 
 
+class Acceptance(JobRecord):
+    """A job that is accepted, and what of its user's and its tenant's quotas is in use."""
+
+    quotas: tuple[QuotaUse, ...]
+
+
 class Standing(Record):
     """As much of a job as a comparison with Temporal needs, and its burial."""
 
@@ -46,34 +59,42 @@ class KeyReused(Exception):
     """The idempotency key was used before for another request body: choose a new key."""
 
 
+class KeyInFlight(Exception):
+    """A request with this idempotency key is being accepted and does not end: ask again a little later."""
+
+
+class JobErased(Exception):
+    """The job was erased on request: nothing of it is shown, and its idempotency key stays used."""
+
+
 class Jobs:
     """Jobs as the API and the command line know them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def accept(self, submission: Submission, connection: Executor | None = None) -> JobRecord:
-        """Accept a job durably; with a key used before for the same request, the first job.
+    async def accept(
+        self, submission: Submission, connection: Connection | None = None, *, installation: Limits = NO_LIMITS
+    ) -> Acceptance:
+        """Accept a job durably; with a key used before for the same request, the first job as it was accepted.
 
-        Raises KeyReused when the key belongs to another request. `connection` makes the acceptance part of
-        the caller's own transaction.
+        Raises KeyReused when the key belongs to another request, JobErased when its job was erased, KeyInFlight
+        when its first request holds it for longer than this session waits for a lock, and QuotaExceeded at a
+        limit: the tenant's own, or else that of the `installation`. `connection` makes the acceptance part of
+        the caller's own transaction, which survives each of these. It should be in READ COMMITTED, for the
+        limits to be exact, and end soon: whoever submits as this user waits for it.
         """
-        executor = connection or self._database.pool
-        row = await self._database.run.accept_job(executor, **_parameters(submission))
-        if row is not None:
-            return JobRecord.model_validate(dict(row))
-        return await self._first_with_key(executor, submission)
+        if connection is None:
+            with _refusals():
+                row = await _accepted_row(self._database.run, self._database.pool, submission, installation)
+        else:
+            row = await accepted_within(self._database.run, connection, submission, installation)
+        return _as_accepted(Acceptance.model_validate(dict(row)))
 
-    async def _first_with_key(self, executor: Executor, submission: Submission) -> JobRecord:
-        row = await self._database.run.find_by_key(
-            executor,
-            tenant=submission.principal.tenant,
-            user=submission.principal.user,
-            key=submission.key,
-        )
-        if row["fingerprint"] != submission.fingerprint:
-            raise KeyReused
-        return JobRecord.model_validate(dict(row))
+    async def accepted(self, submission: Submission) -> Acceptance | None:
+        """The job of just this submission, as it was accepted, if it was."""
+        job = await self.read(submission.principal.tenant, submission.id)
+        return None if job is None else _as_accepted(Acceptance(**job.model_dump(), quotas=()))
 
     async def read(self, tenant: str, job_id: str, *, user: str | None = None) -> JobRecord | None:
         """A job of this tenant (and of this user, if given)."""
@@ -132,6 +153,77 @@ class Jobs:
         return None if row is None else JobState(row["state"])
 
 
+async def accepted_within(
+    run: Any, connection: Connection, submission: Submission, installation: Limits
+) -> asyncpg.Record:
+    """The row of the accepted job, in the transaction that is open on `connection`; it survives a refusal.
+
+    run: the statements. The connection may be anybody's: nothing that is sent needs a codec of ours, and of the
+    row only what is no JSON may be relied on. Raises what Jobs.accept raises.
+    """
+    with _refusals():
+        async with connection.transaction():
+            return await _accepted_row(run, connection, submission, installation)
+
+
+async def _accepted_row(
+    run: Any, executor: Executor, submission: Submission, installation: Limits
+) -> asyncpg.Record:
+    limits = installation.model_dump()
+    while True:
+        row: asyncpg.Record | None = await run.accept_job(executor, **_parameters(submission), **limits)
+        if row is not None:
+            return row
+        principal = submission.principal.model_dump()
+        row = await run.find_by_key(executor, **principal, key=submission.key, **limits)
+        if row is None:
+            continue  # the job of this key expired at this moment: the key is free again
+        if row["erased_at"] is not None:
+            raise JobErased
+        if row["fingerprint"] != submission.fingerprint:
+            raise KeyReused
+        return row
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        raise as_refusal(error) or _as_in_flight(error) or error from None
+
+
+_WHEN_ACCEPTED: Final[dict[str, Any]] = {
+    "state": JobState.PENDING,
+    "step": None,
+    "attempt": 0,
+    "next_attempt_at": None,
+    "failure": None,
+    "generation": 0,
+    "result": None,
+    "tokens_in": 0,
+    "tokens_out": 0,
+    "usd": Decimal(0),
+    "tokens_reserved": 0,
+    "usd_reserved": Decimal(0),
+    "cancel_requested_at": None,
+    "started_at": None,
+    "finalized_at": None,
+    "content_removed_at": None,
+}
+
+
+def _as_accepted(job: Acceptance) -> Acceptance:
+    # The answer to a repeated request is the first one; where the job stands by now, its status says.
+    return job.model_copy(update={**_WHEN_ACCEPTED, "updated_at": job.created_at})
+
+
+def _as_in_flight(error: asyncpg.PostgresError) -> KeyInFlight | None:
+    # Of the locks that an acceptance may wait for, only a twin's is met on the way into this table.
+    in_flight = isinstance(error, asyncpg.LockNotAvailableError) and "idempotency_keys" in (error.context or "")
+    return KeyInFlight() if in_flight else None
+
+
 def _parameters(submission: Submission) -> dict[str, Any]:
     return {
         **submission.model_dump(
@@ -149,7 +241,7 @@ def _parameters(submission: Submission) -> dict[str, Any]:
         ),
         "tenant": submission.principal.tenant,
         "user": submission.principal.user,
-        "input": {"text": submission.text},
+        "input": json.dumps({"text": submission.text}, ensure_ascii=False),
         "budget_tokens": submission.budget.tokens,
         "budget_usd": submission.budget.usd,
         "budget_steps": submission.budget.steps,

@@ -9,7 +9,7 @@ import itertools
 
 import structlog
 from temporalio.client import Client
-from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDConflictPolicy
+from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
 from activities.bulk import RedriveRef
@@ -92,5 +92,6 @@ class RedriveCalls:
             start_signal="look",
             search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, call.tenant)]),
             static_summary="bulk redrive",
+            priority=Priority(fairness_key=call.tenant),
             rpc_timeout=RPC_TIMEOUT,
         )

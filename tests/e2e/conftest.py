@@ -14,9 +14,9 @@ import pytest
 from agentjobs.commands.dev_tenant import prepare_dev_tenant
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.stack.options import StackOptions
-from agentjobs.stack.ports import free_ports
 from agentjobs.stack.postgres import EmbeddedPostgres
 from agentjobs.stack.stack import Stack, running_stack
+from tests.ports import free_ports
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -78,7 +78,8 @@ def options_for(home: Path, workers: int = 1, **environment: str) -> StackOption
         ui_port=ui,
         api_port=api,
         workers=workers,
-        extra_env=environment,
+        # One user submits whatever a test needs; tests of quotas set their own.
+        extra_env={"AGENTJOBS_QUOTA_IN_FLIGHT": "0", "AGENTJOBS_QUOTA_PER_MINUTE": "0", **environment},
     )
 
 
@@ -87,7 +88,7 @@ def started(options: StackOptions) -> AbstractAsyncContextManager[Stack]:
     return running_stack(options, prepare_dev_tenant)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
     """One stack with two workers for all tests that leave it running as they found it."""
     home = tmp_path_factory.mktemp("stack")

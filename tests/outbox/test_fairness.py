@@ -22,6 +22,18 @@ async def test_one_job_of_a_tenant_need_not_wait_behind_two_hundred_of_another(s
     assert small.id in {row.job_id for row in claimed}
 
 
+async def test_one_job_of_a_tenant_is_in_the_first_batch_before_two_thousand_of_another(scene: Scene) -> None:
+    await scene.ledger.identity.create_tenant("small")
+    first = await scene.accept()
+    await scene.execute(_MORE_LIKE_IT, first.id, 2_000)
+    small = await scene.accept(tenant="small")
+
+    claimed = await _claim_and_start(scene, BATCH)
+
+    assert small.id in {row.job_id for row in claimed}
+    assert await scene.count("outbox") == 2_001 - BATCH
+
+
 async def test_tenants_share_a_batch_evenly(scene: Scene) -> None:
     for tenant in ("b", "c"):
         await scene.ledger.identity.create_tenant(tenant)
@@ -116,6 +128,20 @@ async def test_a_row_that_was_put_off_does_not_block_those_behind_it(scene: Scen
     claimed = await _claim(scene, BATCH)
 
     assert [row.job_id for row in claimed] == jobs[1:]
+
+
+_MORE_LIKE_IT = """
+WITH more AS (
+    INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority, deadline_seconds,
+                      deadline_at)
+    SELECT id || '-' || place, tenant, "user", agent, policy_version, origin, input, priority, deadline_seconds,
+           deadline_at
+      FROM jobs CROSS JOIN generate_series(2, $2) AS place WHERE id = $1
+    RETURNING id, tenant
+)
+INSERT INTO outbox (topic, job_id, tenant) SELECT 'start_job', id, tenant FROM more
+"""
+"""So many in all."""
 
 
 async def _accept_many(scene: Scene, number: int, tenant: str = "acme") -> None:

@@ -1,20 +1,26 @@
 -- name: accept_job^
--- One statement, so one round trip and all or nothing: key, job, first event, outbox row. No row comes back
--- when the key is already there (a concurrent twin waits here for the first one's commit).
+-- One statement, so one round trip and all or nothing: key, quotas, job, first event, outbox row. No row comes back
+-- when the key is already there (a concurrent twin waits here for the first one's commit), and no quota is asked.
 WITH wanted_key AS (
-    INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id)
-    SELECT :tenant::text, :user::text, 'submit', :key::text, :fingerprint::text, :id::text
+    INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id,
+                                  budget_tokens, budget_usd, budget_steps)
+    SELECT :tenant::text, :user::text, 'submit', :key::text, :fingerprint::text, :id::text,
+           :budget_tokens::bigint, :budget_usd::numeric, :budget_steps::integer
      WHERE :key::text IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING job_id
+), admitted AS (
+    SELECT require_quotas(:tenant::text, :user::text, :in_flight::integer, :per_minute::integer,
+                          :queue_length::integer) AS quotas
+     WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
 ), accepted AS (
     INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority,
                       budget_tokens, budget_usd, budget_steps, deadline_seconds, deadline_at, trace_id, event_seq)
     SELECT :id::text, :tenant::text, :user::text, :agent::text, :policy_version::text, :origin::text,
-           :input::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
+           :input::text::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
            :budget_steps::integer, :deadline_seconds::integer,
            now() + make_interval(secs => :deadline_seconds::integer), :trace_id::text, 1
-     WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
+      FROM admitted
     RETURNING *
 ), event AS (
     INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, 'accepted' FROM accepted
@@ -22,11 +28,16 @@ WITH wanted_key AS (
     INSERT INTO outbox (topic, job_id, tenant, priority)
     SELECT 'start_job', id, tenant, priority FROM accepted
 )
-SELECT accepted.*, pg_notify('agentjobs_outbox', '') FROM accepted;
+SELECT accepted.*, admitted.quotas, pg_notify('agentjobs_outbox', '') FROM accepted CROSS JOIN admitted;
 
 -- name: find_by_key^
--- The job that a used idempotency key belongs to, with the fingerprint of the request that used it first.
-SELECT jobs.*, idempotency_keys.fingerprint
+-- The job that a used idempotency key belongs to, with the fingerprint of the request that used it first, and the
+-- limits that it was accepted with (they hide the job's own, which may have been raised).
+SELECT jobs.*, idempotency_keys.fingerprint,
+       idempotency_keys.budget_tokens, idempotency_keys.budget_usd, idempotency_keys.budget_steps,
+       jsonb_path_query_array(
+           quota_uses(:tenant, :user, :in_flight::integer, :per_minute::integer, :queue_length::integer),
+           '$[*] ? (@.limit != null)') AS quotas
   FROM idempotency_keys JOIN jobs ON jobs.id = idempotency_keys.job_id
  WHERE idempotency_keys.tenant = :tenant AND idempotency_keys."user" = :user
    AND operation = 'submit' AND key = :key;
