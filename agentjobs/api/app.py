@@ -15,6 +15,7 @@ from agentjobs.api import (
     health,
     jobs,
     keys,
+    metrics,
     openapi,
     problems,
     quota,
@@ -26,12 +27,15 @@ from agentjobs.api.authentication import Authenticator
 from agentjobs.api.edge import Edge
 from agentjobs.api.event_feed import EventFeed
 from agentjobs.api.event_stream import OpenStreams
+from agentjobs.api.measures import Measures
+from agentjobs.api.metrics import CLOSED, MetricsAccess
 from agentjobs.api.shown import Links
 from agentjobs.domain.bulk import APPROVAL_ABOVE
 from agentjobs.domain.quotas import NO_LIMITS, Limits
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.events import Events
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.ledger.metrics import Standings
 from agentjobs.webhooks.places import Reach
 
 
@@ -45,6 +49,7 @@ def create_app(
     quotas: Limits = NO_LIMITS,
     streams: OpenStreams | None = None,
     webhooks_private: bool = False,
+    metrics_access: MetricsAccess = CLOSED,
 ) -> FastAPI:
     """The HTTP API of one installation. Who serves it also runs `state.event_feed`, and closes `state.streams`."""
     app = FastAPI(
@@ -66,8 +71,10 @@ def create_app(
     app.state.authenticator = Authenticator(ledger.identity)
     app.state.event_feed = EventFeed(Events(ledger.database))
     app.state.streams = streams or OpenStreams()
+    app.state.metrics_access = metrics_access
+    app.state.measures = Measures(Standings(ledger.database), lambda: app.state.streams.count)
     problems.install(app)
-    app.add_middleware(Edge)
+    app.add_middleware(Edge, measure=app.state.measures.answered)
     for part in (
         jobs,
         approvals,
@@ -83,6 +90,7 @@ def create_app(
         webhooks,
         erasures,
         health,
+        metrics,
     ):
         app.include_router(part.router)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]

@@ -80,7 +80,7 @@ async def report(caller: Reviewer, ledger: LedgerPart, window_hours: Window = WI
     response_model=DeadLetterWithInput,
     operation_id="readDeadLetter",
     summary="One dead letter with the original request and what was spent on what",
-    responses=problems(404),
+    responses=problems(404, 410),
 )
 async def letter(id: str, caller: Reviewer, ledger: LedgerPart, links: LinksPart) -> DeadLetterWithInput:
     """The request is somebody's own words, so each reading is on record."""
@@ -108,7 +108,7 @@ def _change_shown(change: InputChange) -> InputChangeShown:
     response_model=DeadLetterShown,
     operation_id="redriveDeadLetter",
     summary="Run the dead job again",
-    responses=problems_with_body(404, 409),
+    responses=problems_with_body(404, 409, 410),
 )
 async def redrive(
     id: str, order: RedriveOrder, caller: Reviewer, request: Request, ledger: LedgerPart, links: LinksPart

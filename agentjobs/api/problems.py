@@ -15,7 +15,7 @@ from starlette.routing import Match
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:agentjobs:problem:"
 RETRY_SECONDS = 2
-METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 _EXAMPLE: JsonDict = {
     "type": TYPE_PREFIX + "invalid_input",
@@ -35,7 +35,7 @@ class FieldProblem(BaseModel):
 
 
 class ProblemBody(BaseModel):
-    """The body of every error. `instance` holds the request's id, but in a 404, which is the same for all."""
+    """The body of every error. `instance` holds the request's id, the same as the header X-Request-Id."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
@@ -43,7 +43,7 @@ class ProblemBody(BaseModel):
     title: str
     status: int
     detail: str
-    instance: str | None = None
+    instance: str
     errors: list[FieldProblem] | None = None
 
 
@@ -68,6 +68,11 @@ def not_found() -> Problem:
     """The same for an unknown route or id, a malformed id, and one of another tenant."""
     detail = "There is nothing here that you may see: check the path and the id; /openapi.json lists the paths."
     return Problem(404, "not_found", detail)
+
+
+def erased() -> Problem:
+    """There was something, and whoever could see it is told that it is gone for good."""
+    return Problem(410, "erased", "This was erased on request: nothing of it is left to be shown.")
 
 
 def unacceptable(pointer: str, detail: str) -> Problem:
@@ -106,13 +111,18 @@ def install(app: FastAPI) -> None:
 
 
 def response(request: Request, problem: Problem) -> Response:
+    """The problem as the answer to this request."""
+    return answer(problem, request.state.request_id)
+
+
+def answer(problem: Problem, request_id: str) -> Response:
     """The problem as an answer."""
     body = ProblemBody(
         type=TYPE_PREFIX + problem.code,
         title=problem.code.replace("_", " ").capitalize(),
         status=problem.status_code,
         detail=problem.detail,
-        instance=None if problem.status_code == 404 else f"urn:uuid:{request.state.request_id}",
+        instance=f"urn:uuid:{request_id}",
         errors=problem.errors or None,
     )
     return JSONResponse(
@@ -137,7 +147,10 @@ def _as_problem(request: Request, error: HTTPException) -> Problem:
 def _allowed(request: Request) -> str:
     # The framework names those of the first route of this path only.
     routes = request.app.router.routes
-    scopes = {method: {"type": "http", "path": request.scope["path"], "method": method} for method in METHODS}
+    path = request.scope["path"]
+    # Whoever answers GET answers HEAD (edge.Bodiless).
+    asked = {method: "GET" if method == "HEAD" else method for method in METHODS}
+    scopes = {method: {"type": "http", "path": path, "method": like} for method, like in asked.items()}
     return ", ".join(
         method
         for method, scope in scopes.items()

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from agentjobs.api.given import Given, Identifier, Note
+from agentjobs.api.given import Note
 from agentjobs.domain.failures import Category
+from agentjobs.domain.request import Given, Identifier
 
 IDS_LIMIT = 1_000
 
@@ -40,6 +41,10 @@ class NewBulkRedrive(Given):
 
     model_config = ConfigDict(
         json_schema_extra={
+            "anyOf": [
+                {"required": ["note"], "properties": {"note": {"type": "string"}}},
+                {"required": ["dry_run"], "properties": {"dry_run": {"const": True}}},
+            ],
             "examples": [
                 {"filter": {"reason": "access_denied"}, "dry_run": True},
                 {
@@ -51,7 +56,7 @@ class NewBulkRedrive(Given):
                     "rate_per_second": 2,
                     "failure_limit": 0.2,
                 },
-            ]
+            ],
         }
     )
 

@@ -49,6 +49,11 @@ class JobRecord(Record):
     updated_at: datetime
     finalized_at: datetime | None
     trace_id: str
+    content_removed_at: datetime | None = None
+    """Since then its result is empty: it expired, or was erased."""
+
+    erased_at: datetime | None = None
+    """Since then nobody is shown any of it."""
 
     @property
     def usage(self) -> Usage:
@@ -132,6 +137,7 @@ class DeadLetterRecord(Record):
     resolved_at: datetime | None
     resolved_by: str | None
     note: str | None
+    erased_at: datetime | None = None
 
 
 class KeyRecord(Record):

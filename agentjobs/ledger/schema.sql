@@ -10,6 +10,18 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.audit_log_loses_only_notes() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.note IS NOT NULL AND NEW.note = '(erased)' AND to_jsonb(NEW) - 'note' = to_jsonb(OLD) - 'note'
+       AND EXISTS (SELECT FROM jobs WHERE id = OLD.target AND tenant = OLD.tenant AND erased_at IS NOT NULL) THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'the audit log is append-only' USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
 CREATE FUNCTION public.calls_in_flight(to_model text, of_attempt bigint DEFAULT NULL::bigint) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -38,6 +50,106 @@ CREATE FUNCTION public.jobs_keep_previous_state() RETURNS trigger
 BEGIN
     NEW.previous_state := OLD.state;
     RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION public.jobs_tell_webhooks() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO webhook_deliveries (webhook_id, type, job_id, data)
+    SELECT id, 'job.' || NEW.state, NEW.id,
+           jsonb_strip_nulls(jsonb_build_object(
+               'id', NEW.id, 'state', NEW.state, 'agent', NEW.agent, 'generation', NEW.generation,
+               'reason', NEW.failure ->> 'reason'))
+      FROM webhooks
+     WHERE tenant = NEW.tenant AND disabled_at IS NULL AND 'job.' || NEW.state = ANY (types)
+       FOR KEY SHARE;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.quota_in_use(quota text, of_tenant text, of_user text, up_to integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    CASE quota
+    WHEN 'queue_length' THEN
+        RETURN (SELECT count(*) FROM (
+            SELECT FROM jobs WHERE tenant = of_tenant AND state = 'pending' AND dispatched_at IS NULL
+             LIMIT up_to) AS counted);
+    WHEN 'per_minute' THEN
+        RETURN (SELECT count(*) FROM (
+            SELECT FROM jobs
+             WHERE tenant = of_tenant AND "user" = of_user AND created_at > now() - interval '60 seconds'
+             LIMIT up_to) AS counted);
+    WHEN 'in_flight' THEN
+        RETURN (SELECT count(*) FROM (
+            SELECT FROM jobs
+             WHERE tenant = of_tenant AND "user" = of_user
+               AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval')
+             LIMIT up_to) AS counted);
+    END CASE;
+END
+$$;
+
+CREATE FUNCTION public.quota_limits(of_tenant text, in_flight integer, per_minute integer, queue_length integer) RETURNS TABLE(quota text, at_most integer)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT named.quota, nullif(coalesce(named.own, named.installation), 0)
+      FROM tenants CROSS JOIN LATERAL (VALUES
+           (1, 'queue_length', tenants.quota_queue_length, queue_length),
+           (2, 'per_minute', tenants.quota_per_minute, per_minute),
+           (3, 'in_flight', tenants.quota_in_flight, in_flight)) AS named (place, quota, own, installation)
+     WHERE tenants.id = of_tenant
+     ORDER BY named.place
+$$;
+
+CREATE FUNCTION public.quota_uses(of_tenant text, of_user text, in_flight integer, per_minute integer, queue_length integer) RETURNS jsonb
+    LANGUAGE sql
+    AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+               'quota', quota, 'limit', at_most, 'in_use', quota_in_use(quota, of_tenant, of_user, NULL))), '[]')
+      FROM quota_limits(of_tenant, in_flight, per_minute, queue_length)
+$$;
+
+CREATE FUNCTION public.require_quotas(of_tenant text, of_user text, in_flight integer, per_minute integer, queue_length integer) RETURNS jsonb
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    beside CONSTANT integer := current_setting('max_connections');
+    uses jsonb := '[]';
+    quota text;
+    at_most integer;
+    used integer;
+BEGIN
+    FOR quota, at_most IN
+        SELECT * FROM quota_limits(of_tenant, in_flight, per_minute, queue_length) AS l WHERE l.at_most IS NOT NULL
+    LOOP
+        used := NULL;
+        IF at_most > beside THEN
+            used := quota_in_use(quota, of_tenant, of_user, at_most);
+        END IF;
+        -- No more transactions than connections can be in flight beside this one. Where there is room for a job of
+        -- each, nobody need wait for anybody.
+        IF used IS NULL OR used + beside > at_most THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(
+                ' ', 'agentjobs.quota', quota, of_tenant, CASE WHEN quota <> 'queue_length' THEN of_user END), 0));
+            used := quota_in_use(quota, of_tenant, of_user, at_most);
+        END IF;
+        IF used >= at_most THEN
+            RAISE EXCEPTION 'over quota' USING ERRCODE = 'AJ429', DETAIL = jsonb_build_object(
+                'quota', quota, 'limit', at_most, 'in_use', used,
+                'wait_seconds', CASE WHEN quota = 'per_minute' THEN (
+                    SELECT greatest(1, ceil(extract(
+                               epoch FROM created_at + interval '60 seconds' - clock_timestamp())))::integer
+                      FROM jobs
+                     WHERE tenant = of_tenant AND "user" = of_user AND created_at > now() - interval '60 seconds'
+                     ORDER BY created_at DESC OFFSET at_most - 1 LIMIT 1) END);
+        END IF;
+        uses := uses || jsonb_build_object('quota', quota, 'limit', at_most, 'in_use', used + 1);
+    END LOOP;
+    RETURN uses;
 END
 $$;
 
@@ -115,6 +227,28 @@ CREATE TABLE public.api_keys (
     revoked_at timestamp with time zone,
     CONSTRAINT api_keys_roles_known CHECK (((roles <@ ARRAY['submit'::text, 'review'::text, 'admin'::text]) AND (cardinality(roles) > 0))),
     CONSTRAINT api_keys_user_is_safe CHECK (("user" ~ '^[A-Za-z0-9_-]{1,64}$'::text))
+);
+
+CREATE TABLE public.approvals (
+    effect_key text NOT NULL,
+    number integer NOT NULL,
+    job_id text NOT NULL,
+    tenant text NOT NULL,
+    generation integer NOT NULL,
+    step text NOT NULL,
+    tool text NOT NULL,
+    fingerprint text NOT NULL,
+    state text DEFAULT 'requested'::text NOT NULL,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    decided_at timestamp with time zone,
+    decided_by text,
+    note text,
+    used_at timestamp with time zone,
+    CONSTRAINT approvals_decided_by_a_person CHECK ((((decided_at IS NOT NULL) = (decided_by IS NOT NULL)) AND ((state <> ALL (ARRAY['approved'::text, 'rejected'::text, 'used'::text])) OR (decided_by IS NOT NULL)) AND ((state <> 'requested'::text) OR (decided_by IS NULL)))),
+    CONSTRAINT approvals_number_positive CHECK ((number > 0)),
+    CONSTRAINT approvals_state_known CHECK ((state = ANY (ARRAY['requested'::text, 'approved'::text, 'rejected'::text, 'expired'::text, 'used'::text]))),
+    CONSTRAINT approvals_used_exactly_with_time CHECK (((used_at IS NOT NULL) = (state = 'used'::text)))
 );
 
 CREATE TABLE public.attempts (
@@ -260,52 +394,15 @@ CREATE TABLE public.effects (
     CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
 );
 
-CREATE TABLE public.grants (
+CREATE TABLE public.erasures (
+    id text NOT NULL,
     tenant text NOT NULL,
-    "user" text NOT NULL,
-    action text NOT NULL,
-    granted_by text NOT NULL,
+    "user" text,
+    job_id text,
+    requested_by text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT grants_action_form CHECK ((action ~ '^[a-z_]{1,40}:[a-z_]{1,40}$'::text))
-);
-
-CREATE TABLE public.idempotency_keys (
-    tenant text NOT NULL,
-    "user" text NOT NULL,
-    operation text NOT NULL,
-    key text NOT NULL,
-    fingerprint text NOT NULL,
-    job_id text NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
-CREATE TABLE public.input_changes (
-    id bigint NOT NULL,
-    job_id text NOT NULL,
-    generation integer NOT NULL,
-    old_input jsonb NOT NULL,
-    changed_by text NOT NULL,
-    changed_at timestamp with time zone DEFAULT now() NOT NULL,
-    note text NOT NULL,
-    CONSTRAINT input_changes_generation_positive CHECK ((generation > 0))
-);
-
-ALTER TABLE public.input_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.input_changes_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
-CREATE TABLE public.job_events (
-    job_id text NOT NULL,
-    seq integer NOT NULL,
-    type text NOT NULL,
-    data jsonb DEFAULT '{}'::jsonb NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT job_events_data_is_object CHECK ((jsonb_typeof(data) = 'object'::text))
+    completed_at timestamp with time zone,
+    CONSTRAINT erasures_of_one_thing CHECK ((num_nonnulls("user", job_id) = 1))
 );
 
 CREATE TABLE public.jobs (
@@ -346,9 +443,14 @@ CREATE TABLE public.jobs (
     wait_shown_until timestamp with time zone,
     wait_shown_at timestamp with time zone,
     waits_shown integer DEFAULT 0 NOT NULL,
+    content_removed_at timestamp with time zone,
+    erased_at timestamp with time zone,
+    workflow_look_at timestamp with time zone,
     CONSTRAINT jobs_budget_steps_positive CHECK ((budget_steps > 0)),
+    CONSTRAINT jobs_content_removed_when_final CHECK (((content_removed_at IS NULL) OR (finalized_at IS NOT NULL))),
     CONSTRAINT jobs_dead_has_failure CHECK (((state <> 'dead'::text) OR (failure IS NOT NULL))),
     CONSTRAINT jobs_deadline_positive CHECK ((deadline_seconds > 0)),
+    CONSTRAINT jobs_erased_without_content CHECK (((erased_at IS NULL) OR (content_removed_at IS NOT NULL))),
     CONSTRAINT jobs_finalized_exactly_when_final CHECK (((finalized_at IS NOT NULL) = (state = ANY (ARRAY['succeeded'::text, 'cancelled'::text, 'discarded'::text])))),
     CONSTRAINT jobs_id_is_safe CHECK ((id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
     CONSTRAINT jobs_next_attempt_exactly_in_retry_wait CHECK (((next_attempt_at IS NOT NULL) = (state = 'retry_wait'::text))),
@@ -358,7 +460,82 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
     CONSTRAINT jobs_trace_id_form CHECK ((trace_id ~ '^[0-9a-f]{32}$'::text)),
     CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR ((previous_state IS NOT NULL) AND (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text)))))),
-    CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric))
+    CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric)),
+    CONSTRAINT jobs_workflow_looked_for_without_content CHECK (((workflow_look_at IS NULL) OR (content_removed_at IS NOT NULL)))
+);
+
+CREATE VIEW public.erasure_jobs AS
+ SELECT erasures.id AS erasure_id,
+    jobs.id AS job_id,
+    jobs.state,
+    jobs.created_at,
+    jobs.finalized_at,
+    jobs.erased_at,
+    jobs.cancel_requested_at,
+    jobs.workflow_look_at
+   FROM (public.erasures
+     JOIN public.jobs ON (((jobs.id = erasures.job_id) AND (jobs.tenant = erasures.tenant))))
+UNION ALL
+ SELECT erasures.id AS erasure_id,
+    jobs.id AS job_id,
+    jobs.state,
+    jobs.created_at,
+    jobs.finalized_at,
+    jobs.erased_at,
+    jobs.cancel_requested_at,
+    jobs.workflow_look_at
+   FROM (public.erasures
+     JOIN public.jobs ON (((jobs.tenant = erasures.tenant) AND (jobs."user" = erasures."user") AND (jobs.created_at <= erasures.created_at))));
+
+CREATE TABLE public.grants (
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    action text NOT NULL,
+    granted_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT grants_action_form CHECK ((action ~ '^[a-z_]{1,40}:[a-z_]{1,40}$'::text))
+);
+
+CREATE TABLE public.idempotency_keys (
+    tenant text NOT NULL,
+    "user" text NOT NULL,
+    operation text NOT NULL,
+    key text NOT NULL,
+    fingerprint text NOT NULL,
+    job_id text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    budget_tokens bigint,
+    budget_usd numeric(12,6),
+    budget_steps integer
+);
+
+CREATE TABLE public.input_changes (
+    id bigint NOT NULL,
+    job_id text NOT NULL,
+    generation integer NOT NULL,
+    old_input jsonb NOT NULL,
+    changed_by text NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    note text NOT NULL,
+    CONSTRAINT input_changes_generation_positive CHECK ((generation > 0))
+);
+
+ALTER TABLE public.input_changes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.input_changes_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.job_events (
+    job_id text NOT NULL,
+    seq integer NOT NULL,
+    type text NOT NULL,
+    data jsonb DEFAULT '{}'::jsonb NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT job_events_data_is_object CHECK ((jsonb_typeof(data) = 'object'::text))
 );
 
 CREATE TABLE public.model_admission (
@@ -399,7 +576,7 @@ CREATE TABLE public.outbox (
     last_error text,
     redrive_id text,
     CONSTRAINT outbox_about_one_thing CHECK ((((redrive_id IS NOT NULL) = (topic = 'call_redrive'::text)) AND ((job_id IS NOT NULL) = (topic <> 'call_redrive'::text)))),
-    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text, 'call_redrive'::text])))
+    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text, 'call_redrive'::text, 'approval_decided'::text])))
 );
 
 ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -492,9 +669,15 @@ CREATE TABLE public.tenants (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     monthly_tokens bigint,
     monthly_usd numeric(12,6),
+    quota_in_flight integer,
+    quota_per_minute integer,
+    quota_queue_length integer,
     CONSTRAINT tenants_id_is_safe CHECK ((id ~ '^[A-Za-z0-9_-]{1,64}$'::text)),
     CONSTRAINT tenants_monthly_tokens_positive CHECK ((monthly_tokens > 0)),
     CONSTRAINT tenants_monthly_usd_positive CHECK ((monthly_usd > (0)::numeric)),
+    CONSTRAINT tenants_quota_in_flight_not_negative CHECK ((quota_in_flight >= 0)),
+    CONSTRAINT tenants_quota_per_minute_not_negative CHECK ((quota_per_minute >= 0)),
+    CONSTRAINT tenants_quota_queue_length_not_negative CHECK ((quota_queue_length >= 0)),
     CONSTRAINT tenants_running_cap_positive CHECK ((running_cap > 0))
 );
 
@@ -512,6 +695,7 @@ CREATE TABLE public.tickets (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     closed_at timestamp with time zone,
     search tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, ((subject || ' '::text) || body))) STORED,
+    submitted_by text,
     CONSTRAINT tickets_closed_exactly_when_closed CHECK (((closed_at IS NOT NULL) = (state = 'closed'::text))),
     CONSTRAINT tickets_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text]))),
     CONSTRAINT tickets_subject_not_blank CHECK ((subject ~ '\S'::text))
@@ -534,6 +718,52 @@ CREATE TABLE public.watch_findings (
     told_at timestamp with time zone DEFAULT now() NOT NULL,
     detail text NOT NULL,
     CONSTRAINT watch_findings_kind_known CHECK ((kind = 'no_worker'::text))
+);
+
+CREATE TABLE public.webhook_deliveries (
+    id text DEFAULT ('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)) NOT NULL,
+    webhook_id text NOT NULL,
+    type text NOT NULL,
+    job_id text,
+    data jsonb NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    earlier_attempts integer DEFAULT 0 NOT NULL,
+    last_status integer,
+    last_error text,
+    next_attempt_at timestamp with time zone DEFAULT now(),
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    delivered_at timestamp with time zone,
+    CONSTRAINT webhook_deliveries_about_a_job CHECK (((job_id IS NOT NULL) = (type <> 'webhook.test'::text))),
+    CONSTRAINT webhook_deliveries_attempts_range CHECK (((earlier_attempts >= 0) AND (earlier_attempts <= attempts))),
+    CONSTRAINT webhook_deliveries_error_known CHECK ((last_error = ANY (ARRAY['unreachable'::text, 'refused'::text, 'webhook_disabled'::text]))),
+    CONSTRAINT webhook_deliveries_next_exactly_when_waiting CHECK (((next_attempt_at IS NOT NULL) = (state = 'waiting'::text))),
+    CONSTRAINT webhook_deliveries_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'delivered'::text, 'failed'::text]))),
+    CONSTRAINT webhook_deliveries_time_exactly_when_delivered CHECK (((delivered_at IS NOT NULL) = (state = 'delivered'::text))),
+    CONSTRAINT webhook_deliveries_type_known CHECK ((type = ANY (ARRAY['job.succeeded'::text, 'job.dead'::text, 'job.cancelled'::text, 'job.discarded'::text, 'webhook.test'::text])))
+);
+
+CREATE TABLE public.webhooks (
+    id text NOT NULL,
+    tenant text NOT NULL,
+    url text NOT NULL,
+    types text[] NOT NULL,
+    description text,
+    secret text NOT NULL,
+    old_secret text,
+    old_secret_until timestamp with time zone,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    throttled_until timestamp with time zone,
+    failing_since timestamp with time zone,
+    failed_count integer DEFAULT 0 NOT NULL,
+    disabled_at timestamp with time zone,
+    disabled_because text,
+    CONSTRAINT webhooks_disabled_because_known CHECK ((disabled_because = ANY (ARRAY['gone'::text, 'failing'::text]))),
+    CONSTRAINT webhooks_disabled_has_reason CHECK (((disabled_at IS NOT NULL) = (disabled_because IS NOT NULL))),
+    CONSTRAINT webhooks_old_secret_has_end CHECK (((old_secret IS NOT NULL) = (old_secret_until IS NOT NULL))),
+    CONSTRAINT webhooks_types_known CHECK (((types <@ ARRAY['job.succeeded'::text, 'job.dead'::text, 'job.cancelled'::text, 'job.discarded'::text]) AND (cardinality(types) > 0))),
+    CONSTRAINT webhooks_url_length CHECK (((length(url) >= 1) AND (length(url) <= 2048)))
 );
 
 CREATE SEQUENCE public.worker_numbers
@@ -579,6 +809,9 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.approvals
+    ADD CONSTRAINT approvals_pkey PRIMARY KEY (effect_key, number);
+
 ALTER TABLE ONLY public.attempts
     ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
 
@@ -593,6 +826,9 @@ ALTER TABLE ONLY public.deaths
 
 ALTER TABLE ONLY public.effects
     ADD CONSTRAINT effects_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_pkey PRIMARY KEY (tenant, "user", action);
@@ -642,6 +878,12 @@ ALTER TABLE ONLY public.tickets
 ALTER TABLE ONLY public.watch_findings
     ADD CONSTRAINT watch_findings_pkey PRIMARY KEY (kind, subject);
 
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.workers
     ADD CONSTRAINT workers_number_unique UNIQUE (number);
 
@@ -655,6 +897,10 @@ CREATE INDEX alert_letters_by_alert ON public.alert_letters USING btree (alert_i
 CREATE INDEX alerts_by_tenant ON public.alerts USING btree (tenant, created_at);
 
 CREATE INDEX api_keys_by_tenant ON public.api_keys USING btree (tenant, created_at);
+
+CREATE INDEX approvals_of_job ON public.approvals USING btree (job_id);
+
+CREATE INDEX approvals_wanted ON public.approvals USING btree (tenant, requested_at, job_id) WHERE (state = 'requested'::text);
 
 CREATE INDEX attempts_by_worker ON public.attempts USING btree (worker, job_id);
 
@@ -680,15 +926,35 @@ CREATE INDEX deaths_resolved ON public.deaths USING btree (tenant, resolved_at) 
 
 CREATE INDEX effects_of_job ON public.effects USING btree (job_id, begun_at);
 
+CREATE INDEX erasures_of_job ON public.erasures USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX erasures_under_way ON public.erasures USING btree (created_at) WHERE (completed_at IS NULL);
+
+CREATE INDEX idempotency_keys_of_job ON public.idempotency_keys USING btree (job_id);
+
 CREATE INDEX input_changes_of_job ON public.input_changes USING btree (job_id, generation);
 
+CREATE INDEX jobs_by_state ON public.jobs USING btree (tenant, state, created_at DESC, id DESC);
+
 CREATE INDEX jobs_dispatched_and_live ON public.jobs USING btree (tenant) WHERE ((dispatched_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text])));
+
+CREATE INDEX jobs_in_flight ON public.jobs USING btree (tenant, "user") WHERE (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text]));
 
 CREATE INDEX jobs_live ON public.jobs USING btree (deadline_at, id) WHERE (state = ANY (ARRAY['pending'::text, 'running'::text, 'retry_wait'::text, 'waiting_approval'::text]));
 
 CREATE INDEX jobs_newest_first ON public.jobs USING btree (tenant, created_at DESC, id DESC);
 
+CREATE INDEX jobs_of_user ON public.jobs USING btree (tenant, "user", created_at);
+
+CREATE INDEX jobs_queued ON public.jobs USING btree (tenant) WHERE ((state = 'pending'::text) AND (dispatched_at IS NULL));
+
 CREATE INDEX jobs_waiting ON public.jobs USING btree (next_attempt_at) WHERE (state = 'retry_wait'::text);
+
+CREATE INDEX jobs_with_content ON public.jobs USING btree (finalized_at) WHERE ((finalized_at IS NOT NULL) AND (content_removed_at IS NULL));
+
+CREATE INDEX jobs_without_content ON public.jobs USING btree (finalized_at) WHERE (content_removed_at IS NOT NULL);
+
+CREATE INDEX jobs_workflow_left ON public.jobs USING btree (workflow_look_at) WHERE (workflow_look_at IS NOT NULL);
 
 CREATE INDEX outbox_commands ON public.outbox USING btree (id) WHERE (topic <> 'start_job'::text);
 
@@ -700,6 +966,8 @@ CREATE INDEX outbox_starts ON public.outbox USING btree (tenant, priority, id) W
 
 CREATE UNIQUE INDEX redrive_items_numbered_once ON public.redrive_items USING btree (redrive_id, asked_number);
 
+CREATE INDEX redrive_items_of_job ON public.redrive_items USING btree (job_id);
+
 CREATE UNIQUE INDEX redrive_items_one_redrive_at_a_time ON public.redrive_items USING btree (job_id) WHERE claimed;
 
 CREATE INDEX redrive_items_waiting ON public.redrive_items USING btree (redrive_id, place) WHERE (state = 'waiting'::text);
@@ -708,17 +976,33 @@ CREATE INDEX redrives_newest_first ON public.redrives USING btree (tenant, creat
 
 CREATE INDEX redrives_running ON public.redrives USING btree (looked_at) WHERE (state = 'running'::text);
 
+CREATE INDEX tickets_of_job ON public.tickets USING btree (job_id);
+
 CREATE INDEX tickets_of_tenant ON public.tickets USING btree (tenant, id);
+
+CREATE INDEX tickets_of_user ON public.tickets USING btree (tenant, submitted_by) WHERE (submitted_by IS NOT NULL);
 
 CREATE INDEX tickets_search ON public.tickets USING gin (search);
 
+CREATE INDEX webhook_deliveries_by_age ON public.webhook_deliveries USING btree (created_at);
+
+CREATE INDEX webhook_deliveries_newest_first ON public.webhook_deliveries USING btree (webhook_id, created_at DESC, id DESC);
+
+CREATE INDEX webhook_deliveries_waiting ON public.webhook_deliveries USING btree (webhook_id, next_attempt_at) WHERE (state = 'waiting'::text);
+
+CREATE INDEX webhooks_by_tenant ON public.webhooks USING btree (tenant, created_at);
+
 CREATE INDEX workers_present ON public.workers USING btree (number) WHERE ((stopped_at IS NULL) AND (taken_over_at IS NULL));
 
-CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION public.audit_log_is_append_only();
+CREATE TRIGGER audit_log_append_only BEFORE DELETE OR TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION public.audit_log_is_append_only();
+
+CREATE TRIGGER audit_log_loses_only_notes BEFORE UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION public.audit_log_loses_only_notes();
 
 CREATE TRIGGER job_events_ring AFTER INSERT ON public.job_events FOR EACH ROW EXECUTE FUNCTION public.job_events_ring();
 
 CREATE TRIGGER jobs_keep_previous_state BEFORE UPDATE OF state ON public.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION public.jobs_keep_previous_state();
+
+CREATE TRIGGER jobs_tell_webhooks AFTER UPDATE OF state ON public.jobs FOR EACH ROW WHEN (((new.state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'discarded'::text])) AND ((old.state IS DISTINCT FROM new.state) OR (old.generation IS DISTINCT FROM new.generation)))) EXECUTE FUNCTION public.jobs_tell_webhooks();
 
 ALTER TABLE ONLY public.alert_deliveries
     ADD CONSTRAINT alert_deliveries_alert_fkey FOREIGN KEY (alert_id) REFERENCES public.alerts(id);
@@ -741,6 +1025,9 @@ ALTER TABLE ONLY public.alerts
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT api_keys_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
+ALTER TABLE ONLY public.approvals
+    ADD CONSTRAINT approvals_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
 ALTER TABLE ONLY public.attempts
     ADD CONSTRAINT attempts_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
 
@@ -752,6 +1039,9 @@ ALTER TABLE ONLY public.deaths
 
 ALTER TABLE ONLY public.effects
     ADD CONSTRAINT effects_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+
+ALTER TABLE ONLY public.erasures
+    ADD CONSTRAINT erasures_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
@@ -788,3 +1078,9 @@ ALTER TABLE ONLY public.tenant_months
 
 ALTER TABLE ONLY public.tickets
     ADD CONSTRAINT tickets_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
+
+ALTER TABLE ONLY public.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_webhook_fkey FOREIGN KEY (webhook_id) REFERENCES public.webhooks(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.webhooks
+    ADD CONSTRAINT webhooks_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import aclosing
 
 import asyncpg_listen
 import structlog
@@ -14,15 +15,22 @@ from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import CHANNEL
 from agentjobs.outbox.delivery import Delivery
+from agentjobs.outbox.erasures import ErasureSweep
+from agentjobs.outbox.measures import RelayMeasures
 from agentjobs.outbox.reconciler import Reconciler
 from agentjobs.outbox.redrive_calls import RedriveCalls
 from agentjobs.outbox.relay import POLL_SECONDS, Relay
+from agentjobs.outbox.retention import RetentionSweep
 from agentjobs.outbox.takeover import Takeover
 from agentjobs.outbox.wait_notices import WaitNotices
 from agentjobs.outbox.watchdog import Watchdog
+from agentjobs.outbox.webhook_deliveries import WebhookLane
+from agentjobs.outbox.workflow_deletion import WorkflowDeletion
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.settings import Settings
-from agentjobs.temporal import connect, register_search_attributes
+from agentjobs.temporal import connect, meter_of, register_search_attributes
+from agentjobs.webhooks.places import Reach
+from agentjobs.webhooks.sending import Sender
 
 log = structlog.get_logger()
 
@@ -34,20 +42,27 @@ async def serve(settings: Settings) -> None:
     """Relay until cancelled."""
     ledger = await Ledger.open(settings.dsn, size=POOL_SIZE, application_name="agentjobs-relay")
     try:
-        client = await connect()
+        client = await connect(settings.metrics_address)
+        measures = RelayMeasures(meter_of(client))
         await _registered(client)
         delivery = Delivery(client, ledger, built_in_agents(), settings.task_queue)
-        relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints))
+        relay = Relay(ledger, delivery, Failpoints.parse(settings.failpoints), measures)
         redrive_calls = RedriveCalls(ledger, client, settings.task_queue)
+        sender = Sender(Reach.of_tenants(private=settings.webhooks_private))
         log.info("relay_started")
-        async with asyncio.TaskGroup() as tasks:
+        async with aclosing(sender), asyncio.TaskGroup() as tasks:
             tasks.create_task(relay.run())
             tasks.create_task(redrive_calls.run())
             tasks.create_task(_listen(settings.dsn, relay, redrive_calls))
-            tasks.create_task(Takeover(ledger, client).run())
+            tasks.create_task(Takeover(ledger, client, measures).run())
             tasks.create_task(WaitNotices(ledger, client).run())
             tasks.create_task(Reconciler(ledger, client, settings.task_queue).run())
             tasks.create_task(Watchdog(ledger, client, settings.task_queue).run())
+            webhooks = WebhookLane(ledger, sender, links_base=settings.alert_links_url, measures=measures)
+            tasks.create_task(webhooks.run())
+            tasks.create_task(RetentionSweep(ledger, settings.retention).run())
+            tasks.create_task(ErasureSweep(ledger).run())
+            tasks.create_task(WorkflowDeletion(ledger, client).run())
     finally:
         await ledger.close()
 

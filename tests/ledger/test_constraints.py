@@ -8,7 +8,15 @@ import pytest
 
 from agentjobs.domain.states import TRANSITIONS, JobState
 from agentjobs.ledger.ledger import Ledger
-from tests.ledger import later_violations, redrive_violations
+from tests.ledger import (
+    approval_violations,
+    later_violations,
+    queue_violations,
+    quota_violations,
+    redrive_violations,
+    retention_violations,
+    webhook_violations,
+)
 from tests.ledger.scene import Scene
 
 _ATTEMPT = (
@@ -115,7 +123,12 @@ VIOLATIONS = {
     "workers_pkey": "INSERT INTO workers (id, number, identity) VALUES ('w#1', 2, 'w')",
     "workers_number_unique": "INSERT INTO workers (id, number, identity) VALUES ('w#2', 1, 'w')",
     **later_violations.VIOLATIONS,
+    **approval_violations.VIOLATIONS,
     **redrive_violations.VIOLATIONS,
+    **retention_violations.VIOLATIONS,
+    **quota_violations.VIOLATIONS,
+    **queue_violations.VIOLATIONS,
+    **webhook_violations.VIOLATIONS,
 }
 SEED = (
     "INSERT INTO workers (id, number, identity) VALUES ('w#1', 1, 'w')",
@@ -136,7 +149,11 @@ SEED = (
     "INSERT INTO audit_log (tenant, actor, action, target) VALUES ('acme', 'ann', 'cancel', 'job')",
     f"{_TICKET} ('acme', 'op', 'job', 's', 'b', 'c', 'u', 'l')",
     *later_violations.SEED,
+    *approval_violations.SEED,
     *redrive_violations.SEED,
+    *retention_violations.SEED,
+    *queue_violations.SEED,
+    *webhook_violations.SEED,
 )
 MOVES = {(before, after) for before, following in TRANSITIONS.items() for after in following}
 

@@ -7,7 +7,9 @@ SELECT * FROM dead_letters
  LIMIT :limit;
 
 -- name: read_dead_letter^
-SELECT * FROM dead_letters WHERE id = :id AND tenant = :tenant;
+SELECT dead_letters.*, jobs.erased_at
+  FROM dead_letters JOIN jobs ON jobs.id = dead_letters.id
+ WHERE dead_letters.id = :id AND dead_letters.tenant = :tenant;
 
 -- name: read_letter_input$
 WITH letter AS (

@@ -217,9 +217,9 @@ UPDATE effects SET state = 'abandoned', in_doubt = false
  WHERE key = :key AND (state = 'released' OR (state = 'begun' AND effect_class IN ('transactional', 'read_only')));
 
 -- name: adopt_effect!
--- The destination was asked, and has it.
+-- The destination was asked, and has it. (One without a fingerprint is of a job whose content was removed meanwhile.)
 UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
- WHERE key = :key AND state = 'begun';
+ WHERE key = :key AND state = 'begun' AND fingerprint <> '';
 
 -- name: give_up_effect!
 -- The destination was asked: it has it not, and the call cannot land any more.

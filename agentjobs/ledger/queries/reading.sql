@@ -8,7 +8,7 @@ SELECT id AS job_id, state, generation, step FROM jobs WHERE id = :id;
 -- name: list_jobs
 -- Newest first; the cursor is the last row's (created_at, id). The tenant stands first in the index.
 SELECT * FROM jobs
- WHERE tenant = :tenant AND (:user::text IS NULL OR "user" = :user)
+ WHERE tenant = :tenant AND (:user::text IS NULL OR "user" = :user) AND erased_at IS NULL
    AND (:state::text IS NULL OR state = :state) AND (:agent::text IS NULL OR agent = :agent)
    AND (:before_at::timestamptz IS NULL OR (created_at, id) < (:before_at::timestamptz, :before_id::text))
  ORDER BY created_at DESC, id DESC
