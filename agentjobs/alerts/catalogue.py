@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Final
 
 from agentjobs.alerts.incidents import IncidentSink
-from agentjobs.alerts.signing import Signer
 from agentjobs.alerts.sink import Sink
 from agentjobs.alerts.webhook import WebhookSink
 from agentjobs.domain.alerts import AgePolicy
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.settings import Settings, SettingsError
 from agentjobs.trackers.tracker import Tracker
+from agentjobs.webhooks.signing import Signer
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 

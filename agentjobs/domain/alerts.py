@@ -1,4 +1,4 @@
-"""What an alert says, how deaths are grouped into alerts, and when a delivery is tried again.
+"""What an alert says, and how deaths are grouped into alerts.
 
 Ids, codes and counts only: a letter's message may be made of somebody else's text, so it is linked to, not told.
 """
@@ -125,24 +125,6 @@ def _group(kind: AlertKind, deaths: list[DeathRef]) -> Group:
     if kind is AlertKind.JOBS_DIED and len(deaths) == 1:
         kind = AlertKind.JOB_DIED
     return Group(kind=kind, reason=deaths[0].reason, agent=deaths[0].agent, deaths=tuple(deaths))
-
-
-# Standard Webhooks 1.0.0, "Deliverability and reliability": the example schedule. The first attempt is at once.
-RETRY_SECONDS: Final = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-ATTEMPTS: Final = len(RETRY_SECONDS) + 1
-JITTER: Final = 0.2
-LONGEST_ASKED_SECONDS: Final = 86_400.0
-
-
-def wait_after(attempts: int, *, chance: float, asked_seconds: float | None = None) -> float | None:
-    """Seconds until the next attempt after so many have failed; None: there is none.
-
-    chance: uniform in [0, 1). asked_seconds: what the other side asked for; taken when it is longer, up to a day.
-    """
-    if attempts >= ATTEMPTS:
-        return None
-    by_schedule = RETRY_SECONDS[attempts - 1] * (1 + JITTER * (2 * chance - 1))
-    return max(by_schedule, min(asked_seconds or 0.0, LONGEST_ASKED_SECONDS))
 
 
 class AgePolicy(Frozen):

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentjobs.stack.ports import free_port
+from tests.ports import free_port
 
 SECRET = "whsec_" + base64.b64encode(b"the first secret of the tests 01").decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(b"the other secret of the tests 02").decode()

@@ -11,9 +11,10 @@ from temporalio.exceptions import ApplicationError
 from activities.alerts import DeskWork
 from activities.inputs import AlertAt, DeathNotice, Deaths, DeskDone, DeskRef, OneDeath
 from agentjobs.alerts.sink import NotTaken, Refusal, Sink, Taken
-from agentjobs.domain.alerts import ATTEMPTS, RETRY_SECONDS, SHOWN_IDS, AgePolicy, Alert, AlertKind, by_reason
+from agentjobs.domain.alerts import SHOWN_IDS, AgePolicy, Alert, AlertKind, by_reason
 from agentjobs.domain.effects import EffectClass
 from agentjobs.domain.failures import Category
+from agentjobs.domain.webhooks import ATTEMPTS, RETRY_SECONDS
 from agentjobs.ledger.alert_deliveries import DeliveryRecord, DeliveryState
 from tests.activities.stage import FIRST, Attempt
 from tests.ledger.scene import Scene

@@ -1,4 +1,4 @@
-"""Few deaths are told one by one, many are summed up; and when a delivery is tried again."""
+"""Few deaths are told one by one, many are summed up."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentjobs.domain.alerts import (
-    ATTEMPTS,
     COLLECTED,
-    RETRY_SECONDS,
     SINGLES,
     AgePolicy,
     Alert,
@@ -16,7 +14,6 @@ from agentjobs.domain.alerts import (
     DeathRef,
     grouped,
     is_storm,
-    wait_after,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -76,21 +73,6 @@ def test_many_deaths_are_one_alert_a_reason_and_agent_and_none_is_lost() -> None
 
 def test_a_window_is_a_storm_when_it_had_many_deaths() -> None:
     assert [is_storm(count) for count in (0, SINGLES, COLLECTED)] == [False, False, True]
-
-
-def test_deliveries_follow_the_schedule_of_the_standard_with_jitter_and_end() -> None:
-    middle = [wait_after(attempts, chance=0.5) for attempts in range(1, ATTEMPTS + 1)]
-
-    assert middle == [*RETRY_SECONDS, None]
-    assert wait_after(1, chance=0.0) == pytest.approx(4)
-    assert wait_after(1, chance=0.999) == pytest.approx(6, abs=0.01)
-
-
-def test_a_longer_wait_that_the_sink_asks_for_is_kept_up_to_a_day() -> None:
-    asked = [wait_after(1, chance=0.5, asked_seconds=seconds) for seconds in (1, 60, 10**9)]
-
-    assert asked == [5, 60, 86_400]
-    assert wait_after(ATTEMPTS, chance=0.5, asked_seconds=1) is None
 
 
 def test_alerts_of_one_reason_agent_and_day_share_an_incident() -> None:

@@ -8,6 +8,7 @@ import binascii
 import hashlib
 import hmac
 import re
+import secrets
 from typing import Final
 
 from pydantic import SecretStr
@@ -15,17 +16,23 @@ from pydantic import SecretStr
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the mark of a secret, and none
 SHORTEST_BYTES: Final = 24
 LONGEST_BYTES: Final = 64
+NEW_BYTES: Final = 32
+
+
+def new_secret() -> SecretStr:
+    """A secret that nobody knows yet."""
+    return SecretStr(SECRET_PREFIX + base64.b64encode(secrets.token_bytes(NEW_BYTES)).decode())
 
 
 class Signer:
     """Signs with every secret: while one is rotated, receivers know the old one or the new one."""
 
-    def __init__(self, secrets: SecretStr) -> None:
-        """`secrets`: one or several, `whsec_` and base64 of 24 to 64 bytes, separated by commas or spaces.
+    def __init__(self, given: SecretStr) -> None:
+        """`given`: one or several, `whsec_` and base64 of 24 to 64 bytes, separated by commas or spaces.
 
         Raises ValueError, which quotes none of them.
         """
-        words = re.split(r"[\s,]+", secrets.get_secret_value().strip())
+        words = re.split(r"[\s,]+", given.get_secret_value().strip())
         self._keys = tuple(_key(word) for word in words if word)
         if not self._keys:
             raise ValueError("there is no secret to sign with")
