@@ -12,13 +12,19 @@ from temporalio.testing import WorkflowEnvironment
 
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.migrate import migrate
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
+from tests.ports import free_port
 from tests.servers import real_temporal, skipping_real_temporal, time_skipping_server
+from tests.spreading import longest_first
 from tests.world import World
 
 _TEMPLATE = "agentjobs_template"
 _numbers = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In which order they run."""
+    longest_first(items)
 
 
 @pytest.fixture(scope="session")

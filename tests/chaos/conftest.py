@@ -30,13 +30,15 @@ def tell(pytestconfig: pytest.Config) -> Tell:
 
     def told(outcome: Outcome) -> None:
         _outcomes.append(outcome)
+        if terminal is None:  # one of several processes: a broken promise is told by its test
+            return
         with capture.global_and_fixture_disabled():
             terminal.write_line(f"\n{outcome}")
 
     return told
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
     """A stack that outlives its faults: each run begins when all of it is up."""
     async with running_rig(tmp_path_factory.mktemp("chaos")) as running:

@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from agentjobs.stack.ports import LOOPBACK, free_port
+from agentjobs.stack.ports import LOOPBACK
+from tests.ports import free_port
 from tests.providers.double_faults import Fault
 from tests.providers.double_wire import Asked, Line
 from tests.providers.openai_double import OpenAIDouble

@@ -12,9 +12,10 @@ import pytest
 
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.stack.ports import free_port, is_free
+from agentjobs.stack.ports import is_free
 from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.e2e.conftest import CHECKOUT, Running, options_for, run, started
+from tests.ports import free_port
 from tests.world import eventually
 
 pytestmark = pytest.mark.e2e

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from agentjobs.ledger.migrate import migrate
 from agentjobs.stack.environment import for_servers
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
 from agentjobs.stack.postgres_place import package
+from tests.ports import free_port
 
 HEADER = """\
 -- The schema of the ledger, as the migrations lead to it: to be read, not to be run on a database in use.

@@ -11,7 +11,8 @@ from typing import Final
 import httpx
 
 from agentjobs.domain.budget import Usage
-from agentjobs.stack.ports import LOOPBACK, free_port
+from agentjobs.stack.ports import LOOPBACK
+from tests.ports import free_port
 
 CHECKOUT: Final = Path(__file__).parents[2]
 PYTHON: Final = CHECKOUT / ".venv-model" / "bin" / "python"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from agentjobs.stack.ports import free_port
+from tests.ports import free_port
 from tests.providers.openai_double import OpenAIDouble
 
 ASKING = {"model": "m", "messages": [{"role": "user", "content": json.dumps({"request": "Hello"})}]}

@@ -12,7 +12,7 @@ import pytest
 from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
 from agentjobs.providers.pydantic_ai_provider import PydanticAIProvider
 from agentjobs.providers.real_model import real_model
-from agentjobs.stack.ports import free_port
+from tests.ports import free_port
 from tests.providers.double_faults import Fault
 from tests.providers.scene import CANARY, CHAT, RESPONSES, Heard, Scene, brief, scene
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentjobs.stack.options import StackOptions
-from agentjobs.stack.ports import free_ports
 from agentjobs.stack.postgres_place import remove_place
+from tests.ports import free_ports
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def script(
     environment: Mapping[str, str] | None = None,
     ready: Probe | None = None,
     grace_seconds: float = 5.0,
-    start_seconds: float = 10.0,
+    start_seconds: float = 60.0,
 ) -> ChildSpec:
     return ChildSpec(
         name=name,
@@ -47,7 +47,7 @@ def script(
 def dummy_programs(options: StackOptions, environment: Mapping[str, str]) -> list[ChildSpec]:
     return [
         script("api", API, environment, http_answer(f"{options.api_url}/readyz")),
-        script("relay", SLEEPER, environment),
+        script("relay", SLEEPER, environment, grace_seconds=60),
         script("worker-1", SLEEPER, environment),
     ]
 
@@ -56,7 +56,7 @@ async def prepare(dsn: str, kept: DevKeys | None) -> DevKeys:
     return kept or DevKeys(api_key=f"submit-{secrets.token_hex(4)}", admin_key="admin")
 
 
-async def eventually(claim: Callable[[], bool], seconds: float = 15.0) -> None:
+async def eventually(claim: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not claim():  # noqa: ASYNC110  # what is waited for happens in another process
             await asyncio.sleep(0.02)

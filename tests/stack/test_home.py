@@ -15,13 +15,14 @@ from tests.stack.dummies import gone
 
 INFO = StackInfo(
     api="http://127.0.0.1:1",
-    console=None,
+    console="http://127.0.0.1:1/console/",
     temporal="127.0.0.1:2",
     temporal_ui="http://127.0.0.1:3",
     database="postgresql://postgres:secret@127.0.0.1:4/agentjobs",
     api_key="submit",
     admin_key="admin",
     pids={"api": 5},
+    metrics={"api": "http://127.0.0.1:1/metrics"},
 )
 
 
@@ -58,7 +59,7 @@ def test_stack_json_has_the_documented_shape_and_is_private(tmp_path: Path) -> N
 
     told = json.loads((tmp_path / "stack.json").read_text())
     assert list(told) == [
-        *("api", "console", "temporal", "temporal_ui", "database", "api_key", "admin_key", "pids"),
+        *("api", "console", "temporal", "temporal_ui", "database", "api_key", "admin_key", "pids", "metrics"),
     ]
     assert mode(tmp_path / "stack.json") == 0o600
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from agentjobs.stack.errors import PortTakenError, StackError
-from agentjobs.stack.ports import free_port, free_ports, is_free, require_free
+from agentjobs.stack.ports import STEADY_PORTS, free_port, free_ports, is_free, require_free, steady_ports
 
 
 def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
@@ -33,3 +33,10 @@ def test_free_ports_are_all_different() -> None:
 
     assert len(set(ports)) == 20
     assert all(is_free(port) for port in ports)
+
+
+def test_steady_ports_are_free_and_not_those_of_connections_on_their_way_out() -> None:
+    found = steady_ports(3)
+
+    assert len(set(found)) == 3
+    assert all(port in STEADY_PORTS and is_free(port) for port in found)

@@ -12,9 +12,9 @@ import pytest
 
 from agentjobs.stack import postgres_place
 from agentjobs.stack.errors import InstallationError
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres, forget_reused_pid
 from agentjobs.stack.postgres_place import find_place
+from tests.ports import free_port
 from tests.stack.conftest import temporary_home
 from tests.stack.dummies import eventually, gone
 

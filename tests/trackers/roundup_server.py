@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import httpx
 
-from agentjobs.stack.ports import LOOPBACK, free_port
+from agentjobs.stack.ports import LOOPBACK
+from tests.ports import free_port
 
 USER: Final = "agentjobs"
 PASSWORD: Final = "canary-4f1c-password"

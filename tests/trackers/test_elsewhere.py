@@ -10,11 +10,12 @@ import pytest
 from pydantic import SecretStr
 
 from agentjobs.domain.failures import Category, JobError, PermanentError, RetryableError
-from agentjobs.stack.ports import LOOPBACK, free_port
+from agentjobs.stack.ports import LOOPBACK
 from agentjobs.trackers.github import GithubTracker
 from agentjobs.trackers.http import ANSWER_LIMIT_BYTES
 from agentjobs.trackers.roundup import RoundupTracker
 from agentjobs.trackers.tracker import TicketReceipt
+from tests.ports import free_port
 from tests.trackers.places import a_job, a_ticket, key_of
 
 SECRET = "canary-91ae-secret"
