@@ -19,7 +19,7 @@ from agentjobs.domain.webhooks import (
     WebhookState,
 )
 from agentjobs.outbox.webhook_deliveries import EACH_AT_ONCE, LEASE_SECONDS
-from agentjobs.stack.ports import free_port
+from tests.ports import free_port
 from tests.alerts.receiver import Received, Receiver, receiving
 from tests.webhooks.hooks import OTHER_SECRET, SECRET, Hooks, verified
 from tests.world import eventually

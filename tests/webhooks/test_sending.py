@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from agentjobs.domain.webhooks import Answer
-from agentjobs.stack.ports import free_port
+from tests.ports import free_port
 from agentjobs.webhooks.addresses import Address
 from agentjobs.webhooks.places import Forbidden
 from agentjobs.webhooks.sending import Message, Sender, Unreachable
