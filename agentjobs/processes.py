@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -33,6 +34,10 @@ def started(name: str, main: Callable[[Settings], Coroutine[Any, Any, None]]) ->
     except (OSError, asyncpg.PostgresError) as error:
         why = f"the database does not take connections ({type(error).__name__}); check AGENTJOBS_DATABASE_URL"
         return _refuse(name, why, EXIT_FAILED)
+    except Exception as error:
+        # Python's own report would quote the exception's text, and that a request.
+        log.critical("crashed", errors=sorted(_kinds_of(error)))
+        return EXIT_FAILED
     return 0
 
 
@@ -46,6 +51,14 @@ async def run_until_signalled(work: Coroutine[Any, Any, None]) -> None:
         await task
     except asyncio.CancelledError:
         log.info("stopped")
+
+
+def _kinds_of(error: BaseException) -> set[str]:
+    """The types of what went wrong, each with its place."""
+    if isinstance(error, BaseExceptionGroup):
+        return set().union(*(_kinds_of(part) for part in error.exceptions))
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return {f"{type(error).__name__} at {last.filename}:{last.lineno}"}
 
 
 def _refuse(name: str, why: str, code: int) -> int:

@@ -10,10 +10,18 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
-from temporalio.common import SearchAttributeKey
-from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.common import MetricMeter, SearchAttributeKey
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import BinaryNullPayloadConverter, CompositePayloadConverter, DataConverter
 from temporalio.envconfig import ClientConfig
-from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    PrometheusConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
 from temporalio.service import RPCError
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
@@ -39,19 +47,37 @@ def kind_of(key: SearchAttributeKey[Any]) -> str:
 DEFAULT_TARGET: Final = "127.0.0.1:7233"
 CONNECT_SECONDS: Final = 15
 
-DATA_CONVERTER: Final = pydantic_data_converter
+WAIT_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+"""In seconds; a wait that another side asks for may be an hour."""
 
 
-async def connect() -> Client:
+class OnlyJson(CompositePayloadConverter):
+    """What workflows and activities are given: nothing, or JSON of the declared form.
+
+    The SDK's own converter also takes raw bytes, whatever form is declared, and protobuf messages: a payload that
+    somebody planted would get past the models.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(BinaryNullPayloadConverter(), PydanticJSONPlainPayloadConverter())
+
+
+DATA_CONVERTER: Final = DataConverter(payload_converter_class=OnlyJson)
+
+
+async def connect(metrics_address: str | None = None) -> Client:
     """Connect by temporalio.envconfig (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TLS, API key, TOML profile).
 
-    Raises StartError when the server does not answer within CONNECT_SECONDS.
+    metrics_address: IP:PORT at which Prometheus finds this process's figures, if it is to find any.
+
+    Raises StartError when the server does not answer within CONNECT_SECONDS, or nobody can listen at that address.
     """
     config = ClientConfig.load_client_connect_config()
     target = config.setdefault("target_host", DEFAULT_TARGET)
+    runtime = _runtime(metrics_address)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            client = await Client.connect(**config, data_converter=DATA_CONVERTER, runtime=_runtime())
+            client = await Client.connect(**config, data_converter=DATA_CONVERTER, runtime=runtime)
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
             return client
     except RPCError as error:
@@ -61,10 +87,33 @@ async def connect() -> Client:
         raise StartError(f"no Temporal server answers at {target}; check TEMPORAL_ADDRESS") from None
 
 
-def _runtime() -> Runtime:
+def meter_of(client: Client) -> MetricMeter:
+    """For figures of our own at the address of the SDK's."""
+    runtime = client.service_client.config.runtime
+    return MetricMeter.noop if runtime is None else runtime.metric_meter
+
+
+def _runtime(metrics_address: str | None) -> Runtime:
     # The core writes coloured text to stderr by itself; forwarded, its records take the form of all others.
     levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=levels, forwarding=forwarded_logs())))
+    logs = LoggingConfig(filter=levels, forwarding=forwarded_logs())
+    try:
+        return Runtime(telemetry=TelemetryConfig(logging=logs, metrics=_metrics(metrics_address)))
+    except ValueError:
+        why = f"cannot listen on {metrics_address}; set AGENTJOBS_METRICS_ADDRESS to a free IP:PORT"
+        raise StartError(why) from None
+
+
+def _metrics(address: str | None) -> PrometheusConfig | None:
+    if address is None:
+        return None
+    return PrometheusConfig(
+        bind_address=address,
+        counters_total_suffix=True,  # Prometheus' own conventions, as in the API's figures
+        unit_suffix=True,
+        durations_as_seconds=True,
+        histogram_bucket_overrides={"agentjobs_wait": WAIT_BOUNDS},
+    )
 
 
 def forwarded_logs() -> LogForwardingConfig:

@@ -15,7 +15,9 @@ from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
 from agentjobs.api.event_feed import EventFeed
 from agentjobs.api.event_stream import STREAMS_LIMIT, OpenStreams
+from agentjobs.api.metrics import MetricsAccess
 from agentjobs.api.open_files import streams_that_fit
+from agentjobs.api.shown import Links
 from agentjobs.api.wire import BoundedProtocol
 from agentjobs.console.app import mount
 from agentjobs.failpoints import Failpoints
@@ -77,12 +79,13 @@ async def serve(settings: Settings) -> None:
         app = create_app(
             ledger,
             built_in_agents(),
-            temporal_ui_url=settings.temporal_ui_url,
+            links=Links(settings.temporal_ui_url, settings.temporal_namespace),
             failpoints=Failpoints.parse(settings.failpoints),
             redrive_approval_above=settings.redrive_approval_above,
             quotas=settings.quotas,
             streams=streams,
             webhooks_private=settings.webhooks_private,
+            metrics_access=MetricsAccess(settings.metrics_secret, is_open=settings.metrics_open),
         )
         mount(app)
         async with read_for_streams(app, ledger, settings.dsn):

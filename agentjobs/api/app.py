@@ -18,6 +18,7 @@ from agentjobs.api import (
     metrics,
     openapi,
     problems,
+    queues,
     quota,
     redrives,
     waiting,
@@ -43,7 +44,7 @@ def create_app(
     ledger: Ledger,
     agents: AgentRegistry,
     *,
-    temporal_ui_url: str | None = None,
+    links: Links | None = None,
     failpoints: Failpoints | None = None,
     redrive_approval_above: int = APPROVAL_ABOVE,
     quotas: Limits = NO_LIMITS,
@@ -67,7 +68,7 @@ def create_app(
     app.state.redrive_approval_above = redrive_approval_above
     app.state.quotas = quotas
     app.state.webhooks_reach = Reach.of_tenants(private=webhooks_private)
-    app.state.links = Links(temporal_ui_url)
+    app.state.links = links or Links(None)
     app.state.authenticator = Authenticator(ledger.identity)
     app.state.event_feed = EventFeed(Events(ledger.database))
     app.state.streams = streams or OpenStreams()
@@ -83,6 +84,7 @@ def create_app(
         dead_letters,
         redrives,
         budget,
+        queues,
         quota,
         keys,
         grants,

@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from agentjobs.api.authentication import Anyone, Reviewer, visible_user
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
 from agentjobs.api.declared import problems, problems_with_body
-from agentjobs.api.given import Given, Note
+from agentjobs.api.given import Note
 from agentjobs.api.parts import LedgerPart, found
 from agentjobs.api.problems import Problem, not_found
 from agentjobs.api.strict_route import StrictRoute
 from agentjobs.domain.approvals import ApprovalState, Decision
+from agentjobs.domain.request import Given
 from agentjobs.ledger.approvals import ApprovalNotOpen, ApprovalRecord, OtherCall, Word
 
 STEP = re.compile(r"[A-Za-z0-9._-]{1,100}")

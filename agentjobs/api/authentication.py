@@ -1,5 +1,7 @@
 """Who calls: by bearer key (RFC 6750), and by nothing else in the request."""
 
+import asyncio
+import re
 from collections.abc import Callable
 from time import monotonic
 from typing import Annotated
@@ -7,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
+from agentjobs.api.guesses import Guesses
 from agentjobs.api.problems import Problem
 from agentjobs.ledger.identity import KEY_PREFIX, Caller, Identity, Role
 
@@ -15,6 +18,7 @@ CACHE_SECONDS = 5.0
 at once."""
 
 CACHE_SIZE = 10_000
+KEY_FORM = re.compile(re.escape(KEY_PREFIX) + "[A-Za-z0-9_-]{43}")
 TENANT_HEADERS = ("x-tenant-id", "x_tenant_id")
 
 # Only for the OpenAPI document: the check is ours, since theirs answers 403 without a challenge.
@@ -27,15 +31,43 @@ class Authenticator:
     def __init__(self, identity: Identity, clock: Callable[[], float] = monotonic) -> None:
         self._identity = identity
         self._clock = clock
+        self._guesses = Guesses(clock)
         self._known: dict[str, tuple[float, Caller]] = {}
+        self._asked: dict[str, asyncio.Task[Caller | None]] = {}
+
+    async def caller_at(self, peer: str, key: str) -> Caller | None:
+        """Whose key this is. Raises Problem 429 when too many wrong ones have come from this peer.
+
+        A key that was right before is looked up all the same: nobody locks it out from where it is used.
+        """
+        if key in self._known or key in self._asked or not KEY_FORM.fullmatch(key):
+            return await self.caller_of(key)
+        self._guesses.take(peer)
+        try:
+            caller = await self.caller_of(key)
+        except BaseException:
+            self._guesses.give_back(peer)
+            raise
+        if caller is not None:
+            self._guesses.give_back(peer)
+        return caller
 
     async def caller_of(self, key: str) -> Caller | None:
         """Whose key this is."""
-        if not key.startswith(KEY_PREFIX):
-            return None
+        if not KEY_FORM.fullmatch(key):
+            return None  # nor a look-up
         known = self._known.get(key)
         if known is not None and known[0] > self._clock():
             return known[1]
+        return await asyncio.shield(self._asked.get(key) or self._ask(key))
+
+    def _ask(self, key: str) -> asyncio.Task[Caller | None]:
+        """One look-up, however many requests with this key wait for it."""
+        asked = self._asked[key] = asyncio.create_task(self._look_up(key))
+        asked.add_done_callback(lambda _: self._asked.pop(key, None))
+        return asked
+
+    async def _look_up(self, key: str) -> Caller | None:
         caller = await self._identity.find_caller(key)
         self._known.pop(key, None)
         if caller is not None:
@@ -56,7 +88,7 @@ class Having:
     """A dependency: the caller, who must have one of these roles. Its route asks before it reads the body."""
 
     def __init__(self, *roles: Role) -> None:
-        self._roles = roles
+        self.roles = roles
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(scheme)]) -> Caller:
         """The caller, for the endpoint."""
@@ -67,9 +99,14 @@ class Having:
         if not hasattr(request.state, "caller"):
             request.state.caller = await _authenticated(request)
         caller: Caller = request.state.caller
-        if caller.roles.isdisjoint(self._roles):
-            wanted = " or ".join(self._roles)
-            raise Problem(403, "role_missing", f"This needs a key with the role {wanted}.")
+        if caller.roles.isdisjoint(self.roles):
+            wanted = " or ".join(self.roles)
+            raise Problem(
+                403,
+                "role_missing",
+                f"This needs a key with the role {wanted}.",
+                headers=_challenge(error="insufficient_scope", scope=" ".join(self.roles)),
+            )
         return caller
 
 
@@ -78,16 +115,23 @@ async def _authenticated(request: Request) -> Caller:
     kind, _, key = (given[0] if len(given) == 1 else "").partition(" ")
     if kind.lower() == "bearer":
         authenticator: Authenticator = request.app.state.authenticator
-        caller = await authenticator.caller_of(key.strip())
+        caller = await authenticator.caller_at(_peer(request), key.strip(" "))
         if caller is not None:
             _check_tenant(request, caller)
             return caller
-    raise Problem(
-        401,
-        "unauthenticated",
-        "Give one valid API key: Authorization: Bearer ajk_...",
-        headers={"WWW-Authenticate": 'Bearer realm="agentjobs"'},
-    )
+    error = {"error": "invalid_token"} if given else {}
+    detail = "Give one valid API key: Authorization: Bearer ajk_..."
+    raise Problem(401, "unauthenticated", detail, headers=_challenge(**error))
+
+
+def _challenge(**parameters: str) -> dict[str, str]:
+    # RFC 6750, section 3.
+    told = {"realm": "agentjobs", **parameters}
+    return {"WWW-Authenticate": "Bearer " + ", ".join(f'{name}="{value}"' for name, value in told.items())}
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _check_tenant(request: Request, caller: Caller) -> None:

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from agentjobs.api.authentication import Reviewer
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
 from agentjobs.api.declared import headers, problems, problems_with_body
-from agentjobs.api.idempotency_key import idempotency_key
+from agentjobs.api.idempotency_key import idempotency_key, key_header
 from agentjobs.api.parts import LedgerPart, LinksPart, found
 from agentjobs.api.problems import Problem, not_found, unacceptable
 from agentjobs.api.redrives_given import BulkApproval, NewBulkRedrive
@@ -38,13 +38,7 @@ from agentjobs.ledger.redrive_records import (
 
 router = APIRouter(prefix="/v1/redrives", tags=["bulk redrives"], route_class=StrictRoute)
 
-_KEY_HEADER = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "Under one key a request makes one bulk redrive, however often it is sent.",
-    "schema": {"type": "string", "maxLength": 257},
-}
+_KEY_HEADER = key_header("Under one key a request makes one bulk redrive, however often it is sent.")
 _TRIED = {"model": PreviewShown, "description": "A dry run: what would be done. Nothing was."}
 
 
@@ -71,16 +65,28 @@ async def start(
 ) -> RedriveShown | Response:
     """The letters are chosen now, once. Letters with an unsafe effect in doubt are left out without `again`."""
     key = idempotency_key(request)
-    approval_above: int = request.app.state.redrive_approval_above
     if new.dry_run:
-        letters = await ledger.redrives.preview(caller.tenant, _filter(new))
-        tried = preview_shown(letters, again=new.again, approval_above=approval_above)
-        return JSONResponse(tried.model_dump(mode="json"))
-    if new.note is None:
-        raise unacceptable("/note", "Say why: the note is kept with every letter.")
-    shown = await _accepted(_order(new, new.note, caller, key), approval_above, ledger, links)
+        return JSONResponse((await tried_out(new, caller, request, ledger)).model_dump(mode="json"))
+    shown = await started(new, caller, key, request, ledger, links)
     response.headers["Location"] = f"/v1/redrives/{shown.id}"
     return shown
+
+
+async def tried_out(new: NewBulkRedrive, caller: Caller, request: Request, ledger: Ledger) -> PreviewShown:
+    """What it would do, and nothing done."""
+    letters = await ledger.redrives.preview(caller.tenant, _filter(new))
+    above: int = request.app.state.redrive_approval_above
+    return preview_shown(letters, again=new.again, approval_above=above)
+
+
+async def started(
+    new: NewBulkRedrive, caller: Caller, key: str | None, request: Request, ledger: Ledger, links: Links
+) -> RedriveShown:
+    """Accepted, or the first one under this key."""
+    if new.note is None:
+        raise unacceptable("/note", "Say why: the note is kept with every letter.")
+    above: int = request.app.state.redrive_approval_above
+    return await _accepted(_order(new, new.note, caller, key), above, ledger, links)
 
 
 @router.get(

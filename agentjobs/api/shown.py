@@ -22,14 +22,18 @@ from agentjobs.ledger.records import DeadLetterRecord, GrantRecord, JobRecord, K
 WAITING_QUERY = f'JobState = "{JobState.RETRY_WAIT}"'
 """The view of the Temporal UI that shows what waits."""
 
+DEFAULT_NAMESPACE = "default"
+"""Temporal's own default."""
+
 _TELLS_ITS_FAILURE = frozenset({JobState.RETRY_WAIT, JobState.DEAD})
 
 
 class Links:
     """Where things of a job are."""
 
-    def __init__(self, temporal_ui_url: str | None) -> None:
+    def __init__(self, temporal_ui_url: str | None, namespace: str = DEFAULT_NAMESPACE) -> None:
         self._ui = temporal_ui_url
+        self._namespace = namespace or DEFAULT_NAMESPACE
 
     def job(self, job_id: str) -> dict[str, str | None]:
         """Of a job."""
@@ -67,7 +71,9 @@ class Links:
         return self._in_ui(f"/{keys.workflow_id(job_id)}")
 
     def _in_ui(self, rest: str) -> str | None:
-        return None if self._ui is None else f"{self._ui.rstrip('/')}/namespaces/default/workflows{rest}"
+        if self._ui is None:
+            return None
+        return f"{self._ui.rstrip('/')}/namespaces/{quote(self._namespace, safe='')}/workflows{rest}"
 
 
 def job_shown(job: JobRecord, links: Links) -> JobShown:

@@ -88,10 +88,12 @@ def parse(body: bytes) -> Any:
 
 def _check_headers(request: Request) -> None:
     if request.headers.getlist("content-encoding"):
-        raise Problem(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+        detail = "Send the body without Content-Encoding."
+        raise Problem(415, "unsupported_encoding", detail, headers={"Accept-Encoding": "identity"})
     given = request.headers.getlist("content-type")
     if len(given) != 1 or not _is_json(given[0]):
-        raise Problem(415, "unsupported_media_type", "Send the body as Content-Type: application/json, in UTF-8.")
+        detail = "Send the body as Content-Type: application/json, in UTF-8."
+        raise Problem(415, "unsupported_media_type", detail, headers={"Accept": "application/json"})
 
 
 def _is_json(content_type: str) -> bool:

@@ -103,6 +103,9 @@ class Begun(BaseModel):
     """Of a model call: the latest ones, oldest first."""
 
     response: PendingResponse | None = None
+    budgeted: bool = False
+    """Of a model call: whether the tenant has a limit for the month."""
+
     trace_id: str
 
 
@@ -333,6 +336,7 @@ def _begun(row: Any, intent: Intent) -> Begun:
         tried=Tried(counted=row["counted"], rate_limited=row["rate_limited"], malformed=row["malformed"]),
         failures=tuple(FailedAttempt.model_validate(failure) for failure in row["failures"] or ()),
         response=_response(row),
+        budgeted=row["monthly_tokens"] is not None or row["monthly_usd"] is not None,
         trace_id=row["trace_id"],
     )
 

@@ -3,8 +3,10 @@
 import hashlib
 import secrets
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -32,6 +34,13 @@ class Caller(BaseModel):
     tenant: str
     user: str
     roles: frozenset[Role]
+
+
+class HeldKey(NamedTuple):
+    """A key that holds, and what is kept of it: enough to sign with, and not to get in with."""
+
+    caller: Caller
+    key_hash: bytes
 
 
 class Identity:
@@ -78,10 +87,12 @@ class Identity:
     async def find_caller(self, plain: str) -> Caller | None:
         """Whose key this is, if it is one and still holds."""
         row = await self._database.run.find_key(self._database.pool, key_hash=_hash(plain))
-        if row is None:
-            return None
-        roles = frozenset(Role(role) for role in row["roles"])
-        return Caller(key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles)
+        return None if row is None else _caller(row)
+
+    async def held_key(self, key_id: str) -> HeldKey | None:
+        """The key of this id, if it still holds."""
+        row = await self._database.run.find_key_by_id(self._database.pool, id=key_id)
+        return None if row is None else HeldKey(_caller(row), row["key_hash"])
 
     async def may_make_tenants(self, key_id: str) -> bool:
         """Whether this is the admin key that the installation began with."""
@@ -123,6 +134,11 @@ class Identity:
         """Grants of the tenant, or of one user."""
         rows = self._database.run.list_grants(self._database.pool, tenant=tenant, user=user)
         return [GrantRecord.model_validate(dict(row)) async for row in rows]
+
+
+def _caller(row: Mapping[str, Any]) -> Caller:
+    roles = frozenset(Role(role) for role in row["roles"])
+    return Caller(key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles)
 
 
 def _by(caller: Caller | None) -> dict[str, str | None]:

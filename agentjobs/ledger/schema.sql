@@ -650,6 +650,19 @@ CREATE TABLE public.schema_migrations (
     applied_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.task_queues (
+    name text NOT NULL,
+    kind text NOT NULL,
+    backlog bigint NOT NULL,
+    oldest_seconds double precision NOT NULL,
+    pollers integer NOT NULL,
+    seen_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT task_queues_backlog_not_negative CHECK ((backlog >= 0)),
+    CONSTRAINT task_queues_kind_known CHECK ((kind = ANY (ARRAY['workflow'::text, 'activity'::text]))),
+    CONSTRAINT task_queues_oldest_seconds_not_negative CHECK ((oldest_seconds >= (0)::double precision)),
+    CONSTRAINT task_queues_pollers_not_negative CHECK ((pollers >= 0))
+);
+
 CREATE TABLE public.tenant_months (
     tenant text NOT NULL,
     month date NOT NULL,
@@ -862,6 +875,9 @@ ALTER TABLE ONLY public.redrives
 
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.task_queues
+    ADD CONSTRAINT task_queues_pkey PRIMARY KEY (name, kind);
 
 ALTER TABLE ONLY public.tenant_months
     ADD CONSTRAINT tenant_months_pkey PRIMARY KEY (tenant, month);

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.api.app import create_app
+from agentjobs.api.shown import Links
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
 from tests.api.described import check_described
@@ -33,7 +34,7 @@ CALLERS: Mapping[str, tuple[str, str, frozenset[Role]]] = {
 
 def new_app(ledger: Ledger) -> FastAPI:
     """The application, as the process makes it."""
-    return create_app(ledger, built_in_agents(), temporal_ui_url=UI)
+    return create_app(ledger, built_in_agents(), links=Links(UI))
 
 
 @dataclass
@@ -43,6 +44,7 @@ class Front:
     app: FastAPI
     ledger: Ledger
     keys: dict[str, str] = field(default_factory=dict)
+    _clients: int = 0
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -66,8 +68,11 @@ class Front:
 
     def with_key(self, key: str | None) -> httpx.AsyncClient:
         """A client with this key."""
+        # Each from an address of its own: wrong keys are counted by it.
+        address = f"10.0.{self._clients // 256}.{self._clients % 256}"
+        self._clients += 1
         client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app),
+            transport=httpx.ASGITransport(self.app, client=(address, 1)),
             base_url="http://api.test",
             headers={"Authorization": f"Bearer {key}"} if key else {},
             event_hooks={"response": [self._check]},
@@ -78,6 +83,8 @@ class Front:
     async def _check(self, response: httpx.Response) -> None:
         await response.aread()
         assert response.headers["x-request-id"]
+        if response.request.method == "HEAD":
+            return  # what it says, GET says
         if response.status_code >= 400:
             check_problem(response)
         check_described(self.app.openapi(), response)
@@ -92,6 +99,13 @@ def check_problem(response: httpx.Response) -> dict[str, Any]:
     assert problem["title"]
     assert problem["detail"].endswith(".")
     return problem
+
+
+def told(response: httpx.Response) -> tuple[int, dict[str, Any]]:
+    """The problem's status, and its body without the request's own id: what strangers must not tell apart."""
+    problem = check_problem(response)
+    assert problem.pop("instance") == f"urn:uuid:{response.headers['x-request-id']}"
+    return response.status_code, problem
 
 
 def pointers(response: httpx.Response) -> list[str]:

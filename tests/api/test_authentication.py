@@ -1,13 +1,19 @@
 """Keys: how they are given, and how long they are remembered."""
 
 import asyncio
+from collections import Counter
 
 import pytest
+from httpx import AsyncClient
 
 from agentjobs.api import authentication
 from agentjobs.api.authentication import CACHE_SECONDS, Authenticator
+from agentjobs.api.guesses import AT_ONCE
+from agentjobs.api.problems import Problem
 from agentjobs.ledger.identity import Caller, Identity, Role
 from tests.api.front import Front
+
+WRONG = "ajk_" + "x" * 43
 
 
 class Clock:
@@ -88,7 +94,7 @@ async def test_a_key_that_is_forgotten_is_looked_up_again(
 
 
 async def test_a_wrong_key_is_not_remembered(authenticator: Authenticator, identity: CountedIdentity) -> None:
-    answers = [await authenticator.caller_of("ajk_wrong") for _ in range(3)]
+    answers = [await authenticator.caller_of(WRONG) for _ in range(3)]
 
     assert answers == [None] * 3
     assert identity.asked == 3
@@ -97,7 +103,19 @@ async def test_a_wrong_key_is_not_remembered(authenticator: Authenticator, ident
 async def test_what_cannot_be_a_key_costs_no_look_up(
     authenticator: Authenticator, identity: CountedIdentity
 ) -> None:
-    assert await authenticator.caller_of("password") is None
+    unlike = [
+        "password",
+        "ajk_wrong",
+        WRONG + "x",
+        WRONG[:-1] + "!",
+        WRONG[:-1] + "\u00e4",
+        "",
+        "ajk_" + "x" * 10_000,
+    ]
+
+    answers = [await authenticator.caller_at("10.0.0.1", key) for key in unlike * 20]
+
+    assert set(answers) == {None}
     assert identity.asked == 0
 
 
@@ -158,11 +176,90 @@ async def test_a_key_is_stored_as_a_hash_only(front: Front) -> None:
     assert all(key not in stored for key in front.keys.values())
 
 
-async def test_many_wrong_keys_at_once_are_as_many_refusals(front: Front) -> None:
-    stranger = front.of(None)
+async def test_a_thousand_wrong_keys_from_one_address_cost_few_look_ups(
+    front: Front, authenticator: Authenticator, identity: CountedIdentity
+) -> None:
+    async def guess(number: int) -> str:
+        try:
+            await authenticator.caller_at("10.0.0.1", f"ajk_{number:043}")
+        except Problem as refused:
+            return f"{refused.status_code} {refused.headers}"
+        return "wrong"
 
-    answers = await asyncio.gather(
-        *(stranger.get("/v1/jobs", headers={"Authorization": f"Bearer ajk_{n}"}) for n in range(200))
+    heard = Counter(await asyncio.gather(*(guess(number) for number in range(1_000))))
+
+    assert heard == {"wrong": AT_ONCE, "429 {'Retry-After': '1'}": 1_000 - AT_ONCE}
+    assert identity.asked == AT_ONCE
+
+
+async def test_after_too_many_wrong_keys_only_newcomers_of_that_address_wait(
+    front: Front, authenticator: Authenticator, clock: Clock
+) -> None:
+    for name in ("ann", "ben"):
+        await authenticator.caller_at("10.0.0.1", front.keys[name])
+    for _ in range(AT_ONCE):
+        await authenticator.caller_at("10.0.0.1", WRONG)
+
+    with pytest.raises(Problem):
+        await authenticator.caller_at("10.0.0.1", front.keys["rita"])
+    elsewhere = await authenticator.caller_at("10.0.0.2", front.keys["gus"])
+    clock.now += CACHE_SECONDS * 1.01 / 5
+    soon = await authenticator.caller_at("10.0.0.1", front.keys["rita"])
+    known = [await authenticator.caller_at("10.0.0.1", front.keys[name]) for name in ("ann", "ben")]
+
+    assert elsewhere is not None
+    assert soon is not None
+    assert all(known)
+
+
+async def test_right_keys_use_up_nothing(front: Front, authenticator: Authenticator) -> None:
+    caller = await authenticator.caller_at("10.0.0.1", front.keys["ann"])
+    assert caller is not None
+
+    for _ in range(AT_ONCE * 2):
+        authenticator.forget(caller.key_id)
+        assert await authenticator.caller_at("10.0.0.1", front.keys["ann"]) == caller
+
+
+async def test_many_requests_at_once_with_a_key_that_is_not_known_yet_are_one_look_up(
+    front: Front, authenticator: Authenticator, identity: CountedIdentity
+) -> None:
+    callers = await asyncio.gather(
+        *(authenticator.caller_at("10.0.0.1", front.keys["ann"]) for _ in range(AT_ONCE * 4))
     )
 
-    assert {answer.status_code for answer in answers} == {401}
+    assert {caller.user for caller in callers if caller} == {"ann"}
+    assert all(callers)
+    assert identity.asked == 1
+
+
+async def test_a_request_that_is_given_up_takes_no_look_up_from_the_others(
+    front: Front, authenticator: Authenticator
+) -> None:
+    first, second = (asyncio.create_task(authenticator.caller_at("", front.keys["ann"])) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert await second is not None
+
+
+async def test_addresses_of_one_network_are_one_guesser(authenticator: Authenticator) -> None:
+    for number in range(AT_ONCE):
+        await authenticator.caller_at(f"2001:db8:0:1::{number:x}", WRONG)
+
+    with pytest.raises(Problem):
+        await authenticator.caller_at("2001:db8:0:1:ffff::1", WRONG)
+    assert await authenticator.caller_at("2001:db8:0:2::1", WRONG) is None
+
+
+async def test_the_challenge_says_what_is_wrong(front: Front, ann: AsyncClient) -> None:
+    nothing = await front.of(None).get("/v1/jobs")
+    wrong = await front.with_key(WRONG).get("/v1/jobs")
+    too_little = await ann.get("/v1/keys")
+
+    assert [answer.status_code for answer in (nothing, wrong, too_little)] == [401, 401, 403]
+    assert [answer.headers["www-authenticate"] for answer in (nothing, wrong, too_little)] == [
+        'Bearer realm="agentjobs"',
+        'Bearer realm="agentjobs", error="invalid_token"',
+        'Bearer realm="agentjobs", error="insufficient_scope", scope="admin"',
+    ]

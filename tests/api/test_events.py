@@ -13,7 +13,7 @@ from agentjobs.ledger.dead_letters import Action
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.event_source import Message, Served, serving, write_event
-from tests.api.front import UNKNOWN, Front, check_problem
+from tests.api.front import UNKNOWN, Front, check_problem, told
 from tests.ledger.scene import CREATE_TICKET, Scene
 
 
@@ -290,7 +290,8 @@ async def test_a_stream_of_others_is_as_unknown_as_any(front: Front, scene: Scen
     unknown = await stranger.get(f"/v1/jobs/{UNKNOWN}/events")
     foreign = await stranger.get(f"/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "1"})
 
-    assert (foreign.status_code, foreign.content) == (404, unknown.content)
+    assert told(foreign) == told(unknown)
+    assert foreign.status_code == 404
 
 
 async def test_a_reviewer_sees_the_streams_of_the_tenant(front: Front, scene: Scene, served: Served) -> None:
@@ -299,7 +300,7 @@ async def test_a_reviewer_sees_the_streams_of_the_tenant(front: Front, scene: Sc
     assert types(await served.read(front.keys["rita"], job_id)) == ["snapshot"]
 
 
-@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_other_methods_are_refused(front: Front, scene: Scene, served: Served, method: str) -> None:
     job_id = await finished(scene)
 
@@ -307,7 +308,7 @@ async def test_other_methods_are_refused(front: Front, scene: Scene, served: Ser
         headers = {"Authorization": f"Bearer {front.keys['ann']}"}
         response = await client.request(method, f"/v1/jobs/{job_id}/events", headers=headers)
 
-    assert (response.status_code, response.headers["allow"]) == (405, "GET")
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
 
 
 async def test_on_the_wire_it_is_chunked_unbuffered_and_kept_alive_by_comments(

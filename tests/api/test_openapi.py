@@ -19,7 +19,7 @@ OPERATION_IDS = {
     *("startRedrive", "listRedrives", "readRedrive"),
     *("approveRedrive", "pauseRedrive", "resumeRedrive", "cancelRedrive"),
     *("createKey", "listKeys", "readKey", "revokeKey", "addGrant", "listGrants", "revokeGrant"),
-    *("listAudit", "readQuota", "setQuota"),
+    *("listAudit", "readQuota", "setQuota", "readQueues"),
     *("createWebhook", "listWebhooks", "readWebhook", "removeWebhook", "enableWebhook", "rotateWebhookSecret"),
     *("testWebhook", "listWebhookDeliveries", "replayWebhookDelivery"),
     *("eraseJob", "eraseUser", "readErasure"),

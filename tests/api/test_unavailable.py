@@ -10,10 +10,10 @@ import pytest
 from agentjobs.api import health, strict_route
 from agentjobs.ledger.database import Database
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.stack.ports import free_port
 from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.front import REQUEST, Front, new_app
 from tests.conftest import fresh_database
+from tests.ports import free_port
 
 PATHS = [
     "/v1/jobs",
@@ -107,6 +107,38 @@ async def test_the_api_goes_on_when_the_database_is_back(own_front: Front, postg
     assert await own_front.scene.count("jobs") == 6
 
 
+async def test_a_database_that_only_reads_accepts_nothing(own_front: Front, postgres: EmbeddedPostgres) -> None:
+    name = await own_front.ledger.database.pool.fetchval("SELECT current_database()")
+    await at_the_server(postgres, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    await break_connections(postgres)
+
+    accepted = await own_front.of("ann").post("/v1/jobs", json=REQUEST)
+    listed = await own_front.of("ann").get("/v1/jobs")
+
+    assert (accepted.status_code, listed.status_code) == (503, 200)
+    assert int(accepted.headers["retry-after"]) > 0
+    assert listed.json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [asyncpg.DiskFullError, asyncpg.TooManyConnectionsError, asyncpg.OutOfMemoryError, asyncpg.PostgresIOError],
+)
+async def test_a_server_that_is_full_or_broken_is_no_fault_of_the_request(
+    own_front: Front, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    async def failing(*_: object, **__: object) -> None:
+        raise error("pg_wal: hunter2canary")
+
+    monkeypatch.setattr(type(own_front.ledger.jobs), "accept", failing)
+
+    answer = await own_front.of("ann").post("/v1/jobs", json=REQUEST)
+
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert "canary" not in answer.text
+
+
 async def test_connections_that_break_are_replaced(own_front: Front, postgres: EmbeddedPostgres) -> None:
     ann = own_front.of("ann")
     await asyncio.gather(*(ann.get("/v1/jobs") for _ in range(9)))
@@ -139,9 +171,10 @@ async def test_a_full_pool_is_not_waited_for(own_front: Front, monkeypatch: pyte
 
 async def test_requests_that_are_broken_off_give_their_connections_back(own_front: Front) -> None:
     ann = own_front.of("ann")
-    for _ in range(50):
-        tasks = [asyncio.ensure_future(ann.post("/v1/jobs", json=REQUEST)) for _ in range(6)]
-        await asyncio.sleep(0)
+    for number in range(100):
+        tasks = [asyncio.ensure_future(ann.post("/v1/jobs", json=REQUEST)) for _ in range(10)]
+        for _ in range(number % 20):  # each round at another point of the way
+            await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -176,7 +176,7 @@ async def running_model_rig(home: Path, workers: int = 2, **settings: str) -> As
     try:
         async with (
             ModelDouble.running(home) as double,
-            started(options_for(home / "stack", workers, **double.environment, **settings)) as stack,
+            started(options_for(home / "stack", workers, **(double.environment | settings))) as stack,
             client_of(stack.info.api, stack.info.api_key) as user,
             client_of(stack.info.api, stack.info.admin_key) as admin,
         ):

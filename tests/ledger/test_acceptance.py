@@ -10,9 +10,12 @@ import pytest
 from agentjobs.domain import keys
 from agentjobs.domain.job import Budget
 from agentjobs.domain.states import JobState
-from agentjobs.ledger.jobs import KeyReused
+from agentjobs.ledger.jobs import KeyInFlight, KeyReused
+from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import CHANNEL
-from tests.ledger.scene import Scene, submission
+from agentjobs.stack.postgres import EmbeddedPostgres
+from tests.conftest import fresh_database
+from tests.ledger.scene import MODEL_CALL, Scene, submission
 
 TABLES = ("jobs", "idempotency_keys", "outbox", "job_events")
 
@@ -47,11 +50,34 @@ async def test_same_key_returns_the_first_job(scene: Scene) -> None:
     assert [await scene.count(table) for table in TABLES] == [1, 1, 1, 1]
 
 
-async def test_same_key_returns_the_first_job_as_it_stands_now(scene: Scene) -> None:
-    first = await scene.accept(key="k1")
+async def test_same_key_returns_the_first_job_as_it_was_accepted(scene: Scene) -> None:
+    first = await scene.accept(key="k1", budget=Budget(tokens=5))
+    await scene.done(first.id, keys.PLAN, {"text": "a plan"}, **MODEL_CALL)
     await scene.bury(first.id)
+    await scene.execute("UPDATE jobs SET budget_tokens = 9, updated_at = now() + interval '1 second'")
 
-    assert (await scene.accept(key="k1")).state is JobState.DEAD
+    second = await scene.accept(key="k1", budget=Budget(tokens=5))
+
+    assert second == first
+    assert (await scene.job(first.id)).state is JobState.DEAD
+
+
+async def test_a_twin_waits_no_longer_than_its_session_may(postgres: EmbeddedPostgres) -> None:
+    async with fresh_database(postgres) as url:
+        ledger = await Ledger.open(url, size=3, application_name="tests", lock_seconds=0.05)
+        scene = await Scene.set_up(ledger)
+        async with ledger.database.pool.acquire() as holder:
+            transaction = holder.transaction()
+            await transaction.start()
+            first = await ledger.jobs.accept(submission("acme", key="k1"), holder)
+
+            with pytest.raises(KeyInFlight):
+                await scene.accept(key="k1")
+            other = await scene.accept(key="k2")
+            await transaction.commit()
+
+        assert (await scene.accept(key="k1")).id == first.id != other.id
+        await ledger.close()
 
 
 async def test_same_key_with_another_body_is_refused_and_leaves_nothing(scene: Scene) -> None:
@@ -164,8 +190,9 @@ async def test_a_job_is_read_by_its_tenant_and_its_user_only(scene: Scene) -> No
     job = await scene.accept(user="ann")
     read = scene.ledger.jobs.read
 
-    assert await read("acme", job.id) == job
-    assert await read("acme", job.id, user="ann") == job
+    for found in (await read("acme", job.id), await read("acme", job.id, user="ann")):
+        assert found is not None
+        assert found.model_dump() == job.model_dump(exclude={"quotas"})
     assert await read("acme", job.id, user="bob") is None
     assert await read("other", job.id) is None
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.failures import Category, PermanentError
 from agentjobs.ledger.budgets import MonthRecord
@@ -252,3 +253,13 @@ async def move_to_last_month(scene: Scene) -> None:
         f"UPDATE attempts SET started_at = started_at - interval '32 days', budget_month = {_LAST_MONTH}"
     )
     await scene.execute(f"UPDATE tenant_months SET month = {_LAST_MONTH}")
+
+
+async def test_an_attempt_knows_whether_its_tenant_has_a_budget(scene: Scene) -> None:
+    open_job, budgeted_job = (await scene.accept()).id, (await scene.accept()).id
+
+    before = await scene.begin(open_job, keys.PLAN, reserve=RESERVE_TEN, **MODEL_CALL)
+    await limit(scene, tokens=1_000)
+    after = await scene.begin(budgeted_job, keys.PLAN, reserve=RESERVE_TEN, **MODEL_CALL)
+
+    assert (before.budgeted, after.budgeted) == (False, True)

@@ -18,7 +18,6 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.testing import WorkflowEnvironment
 
 from activities.inputs import DeathNotice, DeskStart
-from agentjobs.alerts.signing import Signer
 from agentjobs.alerts.sink import NotTaken, Sink, Taken
 from agentjobs.alerts.webhook import WebhookSink
 from agentjobs.domain import keys
@@ -29,6 +28,7 @@ from agentjobs.ledger.ledger import Ledger
 from agentjobs.providers.models import Models
 from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.trackers.postgres import PostgresTracker
+from agentjobs.webhooks.signing import Signer
 from tests.alerts.receiver import SECRET, Received, Receiver, receiving
 from tests.e2e.conftest import CHECKOUT
 from tests.fakes import ScriptedProvider

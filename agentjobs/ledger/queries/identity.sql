@@ -33,6 +33,10 @@ SELECT * FROM created;
 SELECT id, tenant, "user", roles FROM api_keys
  WHERE key_hash = :key_hash AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
+-- name: find_key_by_id^
+SELECT id, tenant, "user", roles, key_hash FROM api_keys
+ WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
 -- name: list_keys
 SELECT id, tenant, "user", roles, created_at, expires_at, revoked_at
   FROM api_keys WHERE tenant = :tenant ORDER BY created_at, id;
