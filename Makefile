@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev screenshots test-browser test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -40,6 +40,9 @@ check: $(READY) ## Lint, types, import contracts
 chaos: $(READY) ## Every fault at every boundary, on real processes (long); CHAOS_SEED=N plays a run again
 	$(BIN)/python -m pytest tests/chaos -m chaos $(PYTEST)
 
+conformance-long: $(READY) ## More cases of schemathesis against the OpenAPI document
+	SCHEMATHESIS_CASES=100 $(BIN)/python -m pytest tests/api/test_schemathesis.py $(PYTEST)
+
 chaos-short: $(READY) ## One kill at every boundary
 	$(BIN)/python -m pytest tests/chaos -m chaos_short $(PYTEST)
 
@@ -55,7 +58,7 @@ bench-models: $(READY) ## Figures of models in trouble, on the whole stack (some
 	$(BIN)/python -m benchmarks.models_under_trouble
 
 test-browser: $(READY) ## The console in a real Chromium (needs one on the PATH)
-	$(BIN)/python -m pytest tests/console -m "browser or browser_short" $(PYTEST)
+	$(BIN)/python -m pytest tests/console/test_in_browser.py $(PYTEST)
 
 screenshots: $(READY) ## Screenshots of the console, into docs/screenshots
 	$(BIN)/python -m tests.console.screenshots docs/screenshots

@@ -12,6 +12,7 @@ from agentjobs.commands import (
     grants,
     jobs,
     keys,
+    queues,
     quota,
     redrives,
     submit,
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for commands in (dev, demo, submit, jobs, waiting, audit):
+for commands in (dev, demo, submit, jobs, waiting, queues, audit):
     app.add_typer(commands.app)
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(dead.app, name="dead")

@@ -142,7 +142,7 @@ async def serve(settings: Settings) -> None:
         models.require(names)
     ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
-        client = await connect()
+        client = await connect(settings.metrics_address)
         # Unique over restarts: Temporal shows it, and a takeover tells a dead process from its successor by it.
         identity = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         async with (

@@ -17,7 +17,8 @@ from activities.heartbeat import heartbeating
 from activities.inputs import AlertAt, AlertRef, DeathNotice, Deaths, DeskDone, DeskRef, OneDeath
 from agentjobs.alerts.message import write_to
 from agentjobs.alerts.sink import NotTaken, Refusal, Sink
-from agentjobs.domain.alerts import AgePolicy, AlertKind, by_reason, grouped, wait_after
+from agentjobs.domain.alerts import AgePolicy, AlertKind, by_reason, grouped
+from agentjobs.domain.webhooks import wait_after
 from agentjobs.ledger.alert_deliveries import BegunDelivery, DeliveryState
 from agentjobs.ledger.alerts import OVERDUE_SECONDS
 from agentjobs.ledger.dead_letters import NotOpen

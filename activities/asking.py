@@ -10,10 +10,11 @@ from typing import TypedDict
 from activities.executor import Reply
 from activities.failures import as_known
 from activities.listening import AttemptListener
+from activities.measures import call_paid
 from agentjobs.agents.spec import AgentSpec
 from agentjobs.domain import admission
 from agentjobs.domain.admission import Limits, choose
-from agentjobs.domain.budget import Reservation
+from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.failures import Category, JobError, RetryableError
 from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.ledger import Ledger
@@ -55,6 +56,7 @@ class Asking:
     def __init__(self, access: Access, spec: AgentSpec, intent: Intent, question: Question) -> None:
         self._access = access
         self._candidates = access.models.of(spec.models)
+        self._agent = spec.name
         self._intent = intent
         self._question = question
         self._model = self._candidates[0]
@@ -70,12 +72,21 @@ class Asking:
         listener = AttemptListener(self._access.ledger.effects, self._intent, begun.attempt_id, self._model)
         self._listener = listener
         brief = brief.model_copy(update=self._known_of(begun))
-        if not provider.metered:
-            reply = await self._question(provider, brief, listener)
-        else:
-            reply = await self._metered(provider, begun.attempt_id, brief, listener)
+        try:
+            if not provider.metered:
+                reply = await self._question(provider, brief, listener)
+            else:
+                reply = await self._metered(provider, begun.attempt_id, brief, listener)
+        except JobError as error:
+            self._measure(error.paid, begun)
+            raise
+        self._measure(reply.usage, begun)
         await listener.flush()
         return reply
+
+    def _measure(self, usage: Usage | None, begun: Begun) -> None:
+        if usage is not None:
+            call_paid(usage, agent=self._agent, model=self._model, budgeted=begun.budgeted)
 
     def elsewhere(self, begun: Begun, error: JobError) -> bool:
         """Whether the attempt after this failure asks another model that is in no trouble."""

@@ -19,6 +19,7 @@ from temporalio import activity
 
 from activities.failures import as_known, chance, exhausted, raised, refused, told
 from activities.heartbeat import heartbeating
+from activities.measures import Ended, attempt_ended, wait_begun
 from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.effects import EffectClass, EffectKind, Resolution, resolve, seconds_until_settled
@@ -125,16 +126,18 @@ class Executor:
             raise RuntimeError("an effect without a receipt was begun without an attempt")
         try:
             async with heartbeating(), self._present.while_wanted(intent.job_id, intent.kind):
-                return await self._execute(intent, begun, begun.attempt_id, work, in_time)
+                receipt = await self._execute(intent, begun, begun.attempt_id, work, in_time)
         except CancelRequested as error:
-            await self._abandoned(begun.attempt_id)
+            await self._abandoned(intent, begun.attempt_id)
             raise told(error) from None
         except asyncio.CancelledError:
             # By Temporal, or because this worker stops. The call was cut off: its effect stays in doubt.
-            await asyncio.shield(self._abandoned(begun.attempt_id))
+            await asyncio.shield(self._abandoned(intent, begun.attempt_id))
             raise
         except Exception as error:
             raise await self._failed(as_known(error), intent, begun, begun.attempt_id, work) from None
+        attempt_ended(intent.kind, Ended.SUCCEEDED)
+        return receipt
 
     async def _begin(self, intent: Intent, *, with_done: bool) -> Begun:
         try:
@@ -221,7 +224,8 @@ class Executor:
             raise _overtaken()
         return stored.result
 
-    async def _abandoned(self, attempt_id: int) -> None:
+    async def _abandoned(self, intent: Intent, attempt_id: int) -> None:
+        attempt_ended(intent.kind, Ended.ABANDONED)
         try:
             async with asyncio.timeout(ABANDON_SECONDS):
                 await self._ledger.effects.abandon_attempt(attempt_id)
@@ -242,6 +246,9 @@ class Executor:
             chance=chance(),
             elsewhere=work.elsewhere(begun, error),
         )
+        attempt_ended(intent.kind, Ended.FAILED, error.category)
+        if verdict.wait_seconds is not None:
+            wait_begun(error.category, verdict.wait_seconds)
         try:
             await self._ledger.effects.fail(
                 attempt_id,

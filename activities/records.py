@@ -7,8 +7,10 @@ from temporalio import activity
 from activities.executor import Present
 from activities.failures import judged, told
 from activities.inputs import ApprovalNow, ApprovalStep, Death, Finished, Redrive, Resumed, StateNow
+from activities.measures import job_ended
 from agentjobs.domain import keys
 from agentjobs.domain.approvals import APPROVAL_SECONDS
+from agentjobs.domain.states import JobState
 from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.approvals import WantedCall
 from agentjobs.ledger.effects import CancelRequested, NotLive
@@ -30,6 +32,8 @@ class Records:
             await self._failpoints.reach("outcome.before_record")
             state = await self._ledger.outcomes.finish(finished.job_id, finished.state)
             await self._failpoints.reach("outcome.after_record")
+            if state is finished.state:
+                job_ended(state)
             return StateNow(state=state)
 
     @activity.defn
@@ -60,6 +64,8 @@ class Records:
                 death.job_id, generation=death.generation, failure=death.failure, worker=self._worker.id
             )
             await self._failpoints.reach("outcome.after_record")
+            if state is JobState.DEAD:
+                job_ended(state, death.failure.reason)
             return StateNow(state=state)
 
     @activity.defn

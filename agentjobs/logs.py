@@ -1,15 +1,22 @@
 """Logs are events: one JSON object a line on stderr, with a stable `event` name and ids; never content or keys.
 
-Records of the standard library's loggers (uvicorn, the Temporal SDK, asyncio) are brought into the same form.
+Records of the standard library's loggers (uvicorn, the Temporal SDK, asyncio) are brought into the same form:
+their event is the message before anything is put into it, since what is put in may quote a request.
 """
 
 import logging
+import re
 import sys
+from collections.abc import Mapping
+from typing import Any, Final
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
-_SHARED: tuple[Processor, ...] = (
+LONGEST_TEXT: Final = 500
+"""Characters of a value: an event is read by people, and no id is longer."""
+
+_SHARED: Final[tuple[Processor, ...]] = (
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
@@ -17,9 +24,20 @@ _SHARED: tuple[Processor, ...] = (
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
 
-
 # At a lower level these tell whole addresses and, at DEBUG, the bodies of requests: what users wrote.
-_TOO_TALKATIVE = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic", "pydantic_ai")
+_TOO_TALKATIVE: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic", "pydantic_ai")
+
+_SECRET: Final = re.compile(
+    r"(?P<kept>\bbearer\s+|\bbasic\s+|://[^\s/:@]*:)[^\s@\"']+"
+    r"|\bajk_[A-Za-z0-9_-]+|\bwhsec_[A-Za-z0-9+/=_-]+|\bsk-[A-Za-z0-9_-]{6,}"
+    r"|\b(?:gh[a-z]_|github_pat_)[A-Za-z0-9_]+",
+    re.IGNORECASE,
+)
+"""API keys of ours and of models, secrets of webhooks, tokens of GitHub, credentials in a header or an address.
+None of them should ever get here: this is the second line.
+"""
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
 
 def configure_logging(level: str) -> None:
@@ -37,22 +55,63 @@ def configure_logging(level: str) -> None:
     root.setLevel(level)
     for name in _TOO_TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
 
 
 def _formatter() -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=_SHARED,
+        foreign_pre_chain=(*_SHARED, _message_before_formatting),
+        use_get_message=False,
+        pass_foreign_args=True,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _error_type_only,
+            _without_secrets,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
     )
 
 
-def _error_type_only(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def _message_before_formatting(_: object, __: str, event: EventDict) -> EventDict:
+    record: logging.LogRecord = event["_record"]
+    words = str(record.msg).partition("\n")[0]  # asyncio's further lines are values, shown as Python shows them
+    event.pop("color_message", None)  # uvicorn's message once more, with colours
+    tells = record.name != "py.warnings" and re.search("[A-Za-z]", words.replace("%s", ""))
+    event["event"] = words if tells else record.name
+    args = event.pop("positional_args", None)
+    if args and record.name.startswith("temporalio"):
+        # Which workflow or task it is about; of others nothing is taken over.
+        event["about"] = [arg for arg in args if isinstance(arg, int) or _ID.fullmatch(str(arg))]
+    return event
+
+
+def _error_type_only(_: object, __: str, event: EventDict) -> EventDict:
     # A traceback's last line and an exception's text may quote a request: its type and place are enough.
     error = event.pop("exc_info", None)
-    if isinstance(error, tuple) and error[0] is not None:
-        event["error_type"] = error[0].__name__
+    event.pop("exception", None)
+    event.pop("stack_info", None)
+    if error is True:
+        error = sys.exc_info()
+    if isinstance(error, tuple):
+        error = error[1]
+    if isinstance(error, BaseException):
+        event["error_type"] = type(error).__name__
     return event
+
+
+def _without_secrets(_: object, __: str, event: EventDict) -> EventDict:
+    return {name: _clean(value) for name, value in event.items()}
+
+
+def _clean(value: Any) -> Any:
+    """The value without secrets, and then cut: cut first, half a secret would be no secret any more to this."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Mapping():
+            return {_clean(str(key)): _clean(part) for key, part in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_clean(part) for part in value]
+        case _:
+            text = _SECRET.sub(lambda found: f"{found['kept'] or ''}[redacted]", str(value))
+            return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."

@@ -55,6 +55,7 @@ class Settings(BaseSettings):
     quota_per_minute: Annotated[int, Field(ge=0, le=QUOTA_LIMIT)] = 120
     quota_queue_length: Annotated[int, Field(ge=0, le=QUOTA_LIMIT)] = 10_000
     temporal_ui_url: str | None = None
+    temporal_namespace: Annotated[str, Field(validation_alias="TEMPORAL_NAMESPACE")] = "default"  # for links only
     model: str = "offline"
     fallback_models: str = ""
     model_background: bool = False
@@ -83,6 +84,9 @@ class Settings(BaseSettings):
     approvals: str = ""
     task_queue: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "agentjobs"
     failpoints: str = ""
+    metrics_token: Annotated[SecretStr, Field(min_length=32)] | None = None
+    # Of a worker or a relay: IP:PORT, where Prometheus finds its figures. (The API has them at its own address.)
+    metrics_address: Annotated[str, Field(pattern=r"^([0-9.]{7,15}|\[[0-9a-f:]+\]):[0-9]{1,5}$")] | None = None
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
 
     # A worker takes at most this many activities at once: each holds at most one database connection for
@@ -128,6 +132,16 @@ class Settings(BaseSettings):
         if self.retention_jobs_days < self.retention_content_days:
             raise SettingsError("AGENTJOBS_RETENTION_JOBS_DAYS: at least AGENTJOBS_RETENTION_CONTENT_DAYS")
         return RetentionPolicy(content_days=self.retention_content_days, jobs_days=self.retention_jobs_days)
+
+    @property
+    def metrics_secret(self) -> str | None:
+        """The token that opens the API's /metrics."""
+        return None if self.metrics_token is None else self.metrics_token.get_secret_value()
+
+    @property
+    def metrics_open(self) -> bool:
+        """Whether the API's /metrics needs no token: never in production, nor where other machines reach it."""
+        return self.environment is not Environment.PRODUCTION and self.api_host == "127.0.0.1"
 
     @property
     def failpoints_allowed(self) -> bool:

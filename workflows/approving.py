@@ -33,7 +33,11 @@ class Approving:
             self._show(action, now.expires_at)
             with suppress(TimeoutError):
                 remaining = max(now.expires_at - workflow.now(), LEAST_WAIT)
-                await workflow.wait_condition(lambda: self._is_called, timeout=remaining)
+                await workflow.wait_condition(
+                    lambda: self._is_called,
+                    timeout=remaining,
+                    timeout_summary=f"{action.wanted.tool} waits for an approval",
+                )
         return now.state
 
     async def _look(self, action: AskApproval) -> ApprovalNow:

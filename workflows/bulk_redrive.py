@@ -53,7 +53,7 @@ class BulkRedrive:
                 self._looks_in_vain = 0
                 await self._ask(following.up_to)
                 # Also when called: somebody who pauses and resumes is not to raise the rate.
-                await workflow.sleep(timedelta(seconds=following.rest_seconds))
+                await workflow.sleep(timedelta(seconds=following.rest_seconds), summary="as the rate allows")
             case bulk.Wait():
                 self._looks_in_vain += 1
                 await self._wait(following.seconds)
@@ -64,11 +64,13 @@ class BulkRedrive:
 
     async def _wait(self, seconds: float) -> None:
         with suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(lambda: self._called, timeout=timedelta(seconds=seconds))
+            await workflow.wait_condition(
+                lambda: self._called, timeout=timedelta(seconds=seconds), timeout_summary="until the next look"
+            )
 
     async def _look(self) -> Looked:
         return await workflow.execute_activity_method(
-            BulkWork.look_at_redrive, self._ref, activity_id="look", **options.RECORD
+            BulkWork.look_at_redrive, self._ref, activity_id="look", summary="how it stands", **options.RECORD
         )
 
     async def _ask(self, up_to: int) -> None:
@@ -76,6 +78,7 @@ class BulkRedrive:
             BulkWork.ask_letters,
             AskUpTo(redrive_id=self._ref.redrive_id, up_to=up_to),
             activity_id=f"ask-{up_to}",
+            summary=f"ask, up to letter {up_to}",
             **options.RECORD,
         )
 
@@ -84,6 +87,7 @@ class BulkRedrive:
             BulkWork.end_redrive,
             EndNow(redrive_id=self._ref.redrive_id, end=end),
             activity_id="end",
+            summary=f"into the ledger: {end.state}",
             **options.RECORD,
         )
 

@@ -58,6 +58,7 @@ class DeadLetterDesk:
     async def run(self, _: DeskStart) -> None:
         """Collect and tell, look at what is open for long, for ever."""
         while True:
+            self._show()
             await self._until_something_is_due()
             if self._look_is_due():
                 await self._look()
@@ -71,7 +72,15 @@ class DeadLetterDesk:
     async def _until_something_is_due(self) -> None:
         timeout = None if self._look_at is None else max(self._look_at - workflow.now(), timedelta(0))
         with suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(lambda: bool(self._notices), timeout=timeout)
+            await workflow.wait_condition(
+                lambda: bool(self._notices), timeout=timeout, timeout_summary="until the next look"
+            )
+
+    def _show(self) -> None:
+        look = "none is due" if self._look_at is None else f"{self._look_at:%Y-%m-%d %H:%M:%S} UTC"
+        workflow.set_current_details(
+            f"{len(self._notices)} deaths to tell of. Next look at letters that are open for long: {look}."
+        )
 
     def _look_is_due(self) -> bool:
         return self._look_at is not None and self._look_at <= workflow.now()
@@ -83,6 +92,7 @@ class DeadLetterDesk:
                 DeskWork.raise_alert,
                 OneDeath(tenant=self._tenant, notice=notice),
                 activity_id=f"alert.{notice.job_id}.{notice.generation}",
+                summary="tell of one death",
                 **options.RECORD,
             )
             await self._go_on(done)
@@ -101,6 +111,7 @@ class DeadLetterDesk:
                 DeskWork.raise_alerts,
                 Deaths(tenant=self._tenant, notices=tuple(together)),
                 activity_id="alerts",
+                summary=f"tell of {len(together)} deaths",
                 **options.RECORD,
             )
             await self._go_on(done)
@@ -114,7 +125,9 @@ class DeadLetterDesk:
         limit = alerts.STORM_COLLECTED if storm else alerts.COLLECTED
         window = alerts.STORM_WINDOW if storm else alerts.WINDOW
         with suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(lambda: len(self._notices) >= limit, timeout=window)
+            await workflow.wait_condition(
+                lambda: len(self._notices) >= limit, timeout=window, timeout_summary="collect deaths"
+            )
 
     async def _look(self) -> None:
         self._look_at = None
@@ -123,6 +136,7 @@ class DeadLetterDesk:
                 DeskWork.look_at_letters,
                 DeskRef(tenant=self._tenant),
                 activity_id="look",
+                summary="what is open for long?",
                 **options.RECORD,
             )
             await self._go_on(done)

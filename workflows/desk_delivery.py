@@ -41,6 +41,7 @@ class AlertDelivery:
                 DeskWork.deliver_alert,
                 AlertAt(alert_id=alert_id, sink=sink),
                 activity_id=f"deliver.{sink}",
+                summary=f"to {sink}",
                 **DELIVERY,
             )
         except ActivityError:

@@ -47,6 +47,7 @@ class Steps:
             ModelCalls.plan,
             JobRef(**self._ref),
             activity_id=keys.PLAN,
+            summary="the plan",
             **options.within(options.MODEL_CALL, self._remaining(keys.PLAN)),
         )
 
@@ -57,6 +58,7 @@ class Steps:
             ModelCalls.call_model,
             ModelStep(**self._ref, step=action.step),
             activity_id=step,
+            summary=f"what to do in step {action.step}",
             **options.within(options.MODEL_CALL, self._remaining(step)),
         )
         return decided.wanted
@@ -67,7 +69,7 @@ class Steps:
             Records.ask_approval,
             ApprovalStep(**self._ref, step=action.step, wanted=action.wanted),
             activity_id=keys.approval_step(action.step, action.wanted.tool),
-            summary=action.wanted.tool,
+            summary=f"may {action.wanted.tool} be called?",
             **options.RECORD,
         )
 
@@ -88,6 +90,7 @@ class Steps:
             ModelCalls.write_answer,
             JobRef(**self._ref),
             activity_id=keys.ANSWER,
+            summary="the answer",
             **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
         )
 
@@ -109,6 +112,7 @@ class Steps:
                 Records.record_outcome,
                 Finished(**self._ref, state=state),
                 activity_id="outcome",
+                summary=f"into the ledger: {state}",
                 **options.RECORD,
             )
         )
@@ -120,6 +124,7 @@ class Steps:
                 Records.record_death,
                 Death(**self._ref, generation=generation, failure=died_of),
                 activity_id=f"death-{generation + 1}",
+                summary=f"into the ledger: dead of {died_of.reason}",
                 **options.RECORD,
             )
         )
@@ -131,6 +136,7 @@ class Steps:
                 Records.record_redrive,
                 Redrive(**self._ref, generation=order.generation, again=order.again),
                 activity_id=f"redrive-{order.generation}",
+                summary="into the ledger: redriven",
                 **options.RECORD,
             )
         )

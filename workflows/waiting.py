@@ -28,7 +28,9 @@ class Waiting:
         self._shown = notice
         self._show(notice)
         with suppress(TimeoutError):
-            await workflow.wait_condition(lambda: self._shown is not notice, timeout=remaining)
+            await workflow.wait_condition(
+                lambda: self._shown is not notice, timeout=remaining, timeout_summary=f"{notice.step} waits"
+            )
         if self._shown is notice:
             self.over()
 

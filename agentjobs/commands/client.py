@@ -24,6 +24,7 @@ from agentjobs.commands.errors import ApiUnreachable
 from agentjobs.commands.event_lines import Told, Unreadable, told_by
 from agentjobs.commands.patience import NO_PATIENCE, Patience, patiently
 from agentjobs.commands.problems import error_of
+from agentjobs.commands.queue_answers import Queues
 from agentjobs.commands.redrive_answers import BulkRedrive, RedriveTried
 from agentjobs.commands.report_answers import Report
 from agentjobs.commands.request import JobRequest
@@ -77,6 +78,10 @@ class Client(WebhookCalls, EraseCalls):
     def waiting(self, limit: int) -> Waiting:
         """Jobs that wait for their next attempt, at most `limit` (1 to PAGE_LIMIT) of them, and all counted."""
         return self._read(Waiting, self._ask("GET", "/v1/waiting", params={"limit": limit}))
+
+    def queues(self) -> Queues:
+        """What is pending, and where."""
+        return self._read(Queues, self._ask("GET", "/v1/queues"))
 
     def cancel(self, job_id: str) -> Job:
         """Ask a job to stop."""

@@ -56,5 +56,6 @@ def _tell_ready(home: Path, info: "StackInfo") -> None:
     """Where everything is; the keys stay in stack.json."""
     elsewhere = "" if home == DEFAULT_HOME else f"AGENTJOBS_HOME={shlex.quote(str(home))} "
     typer.echo(f"API          {info.api}")
+    typer.echo(f"Console      {info.console}")
     typer.echo(f"Temporal UI  {info.temporal_ui}")
     typer.echo(f'Now, in another terminal: {elsewhere}python starter.py submit "I was charged twice" --wait')

@@ -8,7 +8,8 @@ from typing import Final
 from pydantic import AwareDatetime, JsonValue, TypeAdapter, ValidationError
 
 from agentjobs.commands.answers import Answer, Job
-from agentjobs.commands.words import length_of, time_of
+from agentjobs.commands.job_lines import how_to_decide, used_words
+from agentjobs.commands.words import ahead_words, time_of
 from agentjobs.domain.events import EventType
 
 SNAPSHOT: Final = "snapshot"
@@ -36,6 +37,9 @@ class Event(Answer):
     category: str | None = None
     reason: str | None = None
     next_attempt_at: AwareDatetime | None = None
+    tool: str | None = None
+    decision: str | None = None
+    expires_at: AwareDatetime | None = None
     text: str | None = None
 
 
@@ -68,6 +72,10 @@ def event_line(event: Event, job: Job, now: datetime) -> str:
         f"attempt {event.attempt}" if event.attempt else None,
         event.reason or event.category,
         _next_attempt(event, now),
+        event.tool,
+        event.decision,
+        event.expires_at and f"until {ahead_words(event.expires_at, now)}",
+        how_to_decide(job) if event.type == EventType.APPROVAL_REQUESTED else None,
         _usage(event, job),
     ]
     return "  ".join(part for part in parts if part)
@@ -99,14 +107,11 @@ def _field(line: str) -> tuple[str, str]:
 
 
 def _next_attempt(event: Event, now: datetime) -> str | None:
-    moment = event.next_attempt_at
-    if moment is None:
-        return None
-    return f"next attempt {time_of(moment)} (in {length_of((moment - now).total_seconds())})"
+    return event.next_attempt_at and f"next attempt {ahead_words(event.next_attempt_at, now)}"
 
 
 def _usage(event: Event, job: Job) -> str | None:
-    if event.type != EventType.STEP_COMPLETED or job.usage is None:
+    if event.type != EventType.STEP_COMPLETED or event.kind != "model":
         return None
-    count = job.usage.tokens_in + job.usage.tokens_out
-    return f"{count} tokens so far" if count and event.kind == "model" else None
+    used = used_words(job.usage)
+    return used and f"{used} so far"

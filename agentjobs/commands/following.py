@@ -1,7 +1,8 @@
 """Follow a job until it ends: by its event stream, or where there is none by asking again and again."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group
@@ -18,6 +19,7 @@ from agentjobs.commands.patience import FOLLOWING, NO_PATIENCE
 from agentjobs.commands.render import Screen
 from agentjobs.commands.words import lines, one_line
 from agentjobs.domain.events import EventType
+from agentjobs.domain.states import JobState
 
 if TYPE_CHECKING:
     from agentjobs.commands.client import Client
@@ -49,6 +51,9 @@ class Silent:
 
     def event(self, event: Event, job: Job) -> None:
         """Something happened; `job` as it stood soon after."""
+
+    def approval(self, until: datetime) -> None:
+        """A call waits for a reviewer, until then."""
 
     def text(self, event: Event) -> None:
         """A piece of an answer as it is written."""
@@ -92,6 +97,7 @@ class Countdown(Changes):
     def __init__(self, console: Console, outside: Outside, live: Live) -> None:
         super().__init__(console, outside)
         self._live = live
+        self._approval_until: datetime | None = None
         self._written: dict[int | None, str] = {}
 
     def job(self, job: Job) -> None:
@@ -103,8 +109,14 @@ class Countdown(Changes):
         """Show the event. A piece of text counts only while its attempt is under way."""
         if event.type != EventType.CANCEL_REQUESTED:
             self._written.clear()
+        self._approval_until = event.expires_at or self._approval_until
         self._move(job)
         super().event(event, job)
+
+    def approval(self, until: datetime) -> None:
+        """Count down to it."""
+        self._approval_until = until
+        self.tick()
 
     def text(self, event: Event) -> None:
         """Show the end of what is written."""
@@ -126,7 +138,7 @@ class Countdown(Changes):
             self._move(self._last)
 
     def _move(self, job: Job) -> None:
-        words = "" if job.has_ended else live_line(job, self._outside.now())
+        words = "" if job.has_ended else live_line(job, self._outside.now(), self._approval_until)
         moving = Text(one_line(words), style="dim", no_wrap=True, overflow="ellipsis")
         self._live.update(Group(moving, *self._end_of_text()), refresh=True)
 
@@ -174,6 +186,8 @@ def follow(api: "Client", job_id: str, shown: Silent) -> Job:
     """The job as it ended: final, or dead."""
     job = api.job(job_id, NO_PATIENCE)
     shown.job(job)
+    if job.state == JobState.WAITING_APPROVAL:
+        _tell_until_when(api, job, shown)
     if job.has_ended or not shown.reads_events:
         return _asked(api, job, shown)
     try:
@@ -181,6 +195,14 @@ def follow(api: "Client", job_id: str, shown: Silent) -> Job:
     except ApiRefused:
         # An older API, or one that has no stream to spare for this user.
         return _asked(api, job, shown)
+
+
+def _tell_until_when(api: "Client", job: Job, shown: Silent) -> None:
+    # Of a request that was made before anybody watched, no event comes.
+    with suppress(ApiRefused):
+        for asked in api.approvals_of_job(job.id):
+            if asked.is_open and asked.expires_at is not None:
+                shown.approval(asked.expires_at)
 
 
 class _Reading:

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentjobs.commands.answers import Attempt, Budget, DoneEffect, Failure, Job, Usage
 from agentjobs.commands.render import Screen
-from agentjobs.commands.words import compact, counted, length_of, shortened, time_of
+from agentjobs.commands.words import ahead_words, compact, counted, length_of, shortened, time_of
 from agentjobs.domain.states import JobState
 
 RECEIPT_LIMIT: Final = 200
@@ -121,18 +121,28 @@ def change_line(job: Job, now: datetime) -> str:
         failure_words(job.failure),
         f"next attempt {ahead}" if (ahead := _ahead(job.next_attempt_at, now)) else None,
         "cancel asked" if job.cancel_requested_at and not job.has_ended else None,
+        how_to_decide(job) if job.state == JobState.WAITING_APPROVAL else None,
+        used_words(job.usage),
     ]
     return "  ".join(part for part in parts if part)
 
 
-def live_line(job: Job, now: datetime) -> str:
-    """What a terminal shows below the changes, every second anew."""
-    if job.next_attempt_at is not None:
-        left = length_of((job.next_attempt_at - now).total_seconds())
-        return f"{job.state}: next attempt in {left}"
-    since = job.started_at or job.created_at
-    age = f" for {length_of((now - since).total_seconds())}" if since else ""
-    return f"{job.state}{age}"
+def live_line(job: Job, now: datetime, approval_until: datetime | None = None) -> str:
+    """What a terminal shows below the changes, every second anew: the wait, and what is used by now."""
+    parts = [f"{job.state}{_for_how_long(job, now, approval_until)}", job.step, used_words(job.usage)]
+    return "  ".join(part for part in parts if part)
+
+
+def used_words(usage: Usage | None) -> str | None:
+    """Tokens in both directions and their cost; None before any is used."""
+    if usage is None:
+        return None
+    return amount_words(usage.tokens_in + usage.tokens_out, Decimal(usage.usd or 0))
+
+
+def how_to_decide(job: Job) -> str:
+    """What a reviewer does about a call that waits."""
+    return f"a reviewer decides: `python starter.py approvals show {job.id}`"
 
 
 def failure_words(failure: Failure | None) -> str | None:
@@ -158,7 +168,19 @@ def _result_facts(job: Job) -> list[tuple[str, object]]:
     return [("answer", job.result.answer), ("effects", effects)]
 
 
+def _for_how_long(job: Job, now: datetime, approval_until: datetime | None) -> str:
+    if job.next_attempt_at is not None:
+        left = (job.next_attempt_at - now).total_seconds()
+        return f": next attempt in {length_of(left)}" if left > 0 else ": next attempt is due"
+    if job.state == JobState.WAITING_APPROVAL and approval_until is not None:
+        return f": {length_of((approval_until - now).total_seconds())} left to decide"
+    since = job.started_at or job.created_at
+    return f" for {length_of((now - since).total_seconds())}" if since else ""
+
+
 def _next_facts(job: Job) -> list[tuple[str, object]]:
+    if job.state == JobState.WAITING_APPROVAL:
+        return [("what now", how_to_decide(job))]
     if job.state != JobState.DEAD:
         return []
     return [("what now", f"`python starter.py dead show {job.id}`, then `dead redrive` or `dead discard`")]
@@ -189,4 +211,4 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def _ahead(moment: datetime | None, now: datetime) -> str | None:
-    return None if moment is None else f"{time_of(moment)} (in {length_of((moment - now).total_seconds())})"
+    return None if moment is None else ahead_words(moment, now)

@@ -48,6 +48,11 @@ def length_of(seconds: float) -> str:
     return f"{whole}s"
 
 
+def ahead_words(moment: datetime, now: datetime) -> str:
+    """A moment, and how far it is ahead."""
+    return f"{time_of(moment)} (in {length_of((moment - now).total_seconds())})"
+
+
 def compact(value: object) -> str:
     """A JSON value on one line; text as it is."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -103,6 +103,7 @@ class Delivery:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 search_attributes=_search_attributes(row),
                 static_summary=row.agent,
+                static_details=_details(row),
                 priority=Priority(priority_key=row.priority, fairness_key=row.tenant),
                 task_timeout=WORKFLOW_TASK_TIMEOUT,
                 rpc_timeout=RPC_TIMEOUT,
@@ -202,6 +203,7 @@ class Delivery:
             start_signal_args=[[_notice(row) for row in rows]],
             search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, tenant)]),
             static_summary="dead letters",
+            static_details=f"Tenant `{tenant}`. `python starter.py dead list` shows the letters.",
             priority=Priority(fairness_key=tenant),
             rpc_timeout=RPC_TIMEOUT,
         )
@@ -213,6 +215,15 @@ def _notice(row: OutboxRow) -> DeathNotice:
         generation=row.payload["generation"],
         agent=row.payload["agent"],
         reason=row.payload["reason"],
+    )
+
+
+def _details(row: OutboxRow) -> str:
+    # What the Temporal UI shows for good, as Markdown: where to look on, and nothing of what anybody wrote.
+    return (
+        f"Tenant `{row.tenant}`, priority {row.priority}, deadline {row.deadline_at:%Y-%m-%d %H:%M:%S} UTC.\n\n"
+        f"`python starter.py status {row.job_id}` shows where it stands, "
+        f"`python starter.py attempts {row.job_id}` what it cost."
     )
 
 

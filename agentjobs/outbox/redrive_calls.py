@@ -92,6 +92,9 @@ class RedriveCalls:
             start_signal="look",
             search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, call.tenant)]),
             static_summary="bulk redrive",
+            static_details=(
+                f"Tenant `{call.tenant}`. `python starter.py redrives show {call.redrive_id}` shows each letter."
+            ),
             priority=Priority(fairness_key=call.tenant),
             rpc_timeout=RPC_TIMEOUT,
         )

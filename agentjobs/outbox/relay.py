@@ -21,6 +21,7 @@ from agentjobs.ledger.database import Connection, is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import OutboxRow, Topic
 from agentjobs.outbox.delivery import Delivery, NotYet
+from agentjobs.outbox.measures import RelayMeasures
 
 log = structlog.get_logger()
 
@@ -60,8 +61,15 @@ class TemporalDown(Exception):
 class Relay:
     """Three lanes, so that a slow command never holds up a start, nor a storm of deaths a command."""
 
-    def __init__(self, ledger: Ledger, delivery: Delivery, failpoints: Failpoints) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        delivery: Delivery,
+        failpoints: Failpoints,
+        measures: RelayMeasures | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._measures = measures or RelayMeasures()
         self._delivery = delivery
         self._failpoints = failpoints
         self._lanes = {self.start_once: 0.0, self.command_once: 0.0, self.death_once: DESK_PAUSE_SECONDS}
@@ -137,6 +145,9 @@ class Relay:
             for row, outcome in refused:
                 await self._put_off(connection, row, outcome)
         # After the commit, so that what was taken stays taken.
+        for row in rows:
+            if row.id in taken:
+                self._measures.delivered(row.topic)
         if any(_is_down(outcome) for _, outcome in refused):
             raise TemporalDown
         await self._bury_undeliverable(refused)
@@ -150,6 +161,7 @@ class Relay:
         wait = NOT_YET_SECONDS if isinstance(outcome, NotYet) else _pause(row.attempts + 1)
         await self._ledger.outbox.postpone(connection, row.id, type(outcome).__name__, wait)
         if not isinstance(outcome, NotYet):
+            self._measures.delivery_failed(row.topic)
             log.error("delivery_failed", topic=row.topic, job=row.job_id, error_type=type(outcome).__name__)
 
     async def _bury_undeliverable(self, refused: list[tuple[OutboxRow, BaseException]]) -> None:

@@ -20,6 +20,7 @@ from agentjobs.domain import keys
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.workers import LostWorker
+from agentjobs.outbox.measures import RelayMeasures
 
 log = structlog.get_logger()
 
@@ -43,8 +44,9 @@ _IN_HAND = frozenset(
 class Takeover:
     """Watches the workers of one installation. Several may watch: all that they do may be done twice."""
 
-    def __init__(self, ledger: Ledger, client: Client) -> None:
+    def __init__(self, ledger: Ledger, client: Client, measures: RelayMeasures | None = None) -> None:
         self._ledger = ledger
+        self._measures = measures or RelayMeasures()
         self._client = client
         self._missing: set[str] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -75,6 +77,7 @@ class Takeover:
         jobs = await self._ledger.workers.jobs_of(worker.id)
         handed_on = await asyncio.gather(*(self._release(job_id, worker) for job_id in jobs))
         await self._ledger.workers.mark_taken_over(worker.id)
+        self._measures.taken_over(sum(handed_on))
         log.warning("worker_lost", worker=worker.id, jobs=len(jobs), activities=sum(handed_on))
 
     async def _release(self, job_id: str, worker: LostWorker) -> int:

@@ -18,10 +18,12 @@ class StackInfo(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     api: str
-    console: str | None
+    console: str
     temporal: str
     temporal_ui: str
     database: str
     api_key: str
     admin_key: str
     pids: dict[str, int]
+    metrics: dict[str, str]
+    """Where Prometheus finds the figures of each of our processes."""

@@ -1,12 +1,17 @@
 """Ports on 127.0.0.1: the stack checks its own before it starts anything, tests ask for free ones."""
 
+import random
 import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
+from itertools import islice
 
 from agentjobs.stack.errors import PortTakenError, StackError
 
 LOOPBACK = "127.0.0.1"
+
+STEADY_PORTS = range(20_000, 32_768)
+"""Below those that systems give to connections on their way out: a server that is started again finds its port."""
 
 
 def require_free(ports: Mapping[str, int]) -> None:
@@ -44,3 +49,9 @@ def free_ports(count: int) -> list[int]:
 def free_port() -> int:
     """One free port."""
     return free_ports(1)[0]
+
+
+def steady_ports(count: int) -> list[int]:
+    """That many different free ports, for servers that come back to theirs after a crash."""
+    drawn = random.sample(STEADY_PORTS, len(STEADY_PORTS))
+    return list(islice((port for port in drawn if is_free(port)), count))

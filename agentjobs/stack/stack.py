@@ -12,7 +12,7 @@ from agentjobs.stack.options import StackOptions
 from agentjobs.stack.orphans import note_children, stop_orphans
 from agentjobs.stack.ports import require_free
 from agentjobs.stack.postgres import EmbeddedPostgres
-from agentjobs.stack.programs import agentjobs_programs
+from agentjobs.stack.programs import agentjobs_programs, metrics_of
 from agentjobs.stack.supervisor import Supervisor
 from agentjobs.stack.temporal_server import temporal_server
 from agentjobs.temporal import SEARCH_ATTRIBUTES, kind_of
@@ -34,6 +34,7 @@ class Stack:
         self._postgres = EmbeddedPostgres(self.home.path, options.postgres_port)
         self._supervisor = Supervisor(self.home.logs, self._children_changed)
         self._keys: DevKeys | None = None
+        self._metrics: dict[str, str] = {}
         self._published = False
 
     @asynccontextmanager
@@ -55,11 +56,12 @@ class Stack:
             raise RuntimeError("the stack is not prepared yet")
         return StackInfo(
             api=self._options.api_url,
-            console=None,
+            console=f"{self._options.api_url}/console/",
             temporal=self._options.temporal_address,
             temporal_ui=self._options.temporal_ui_url,
             database=self._postgres.dsn(),
             pids=self._supervisor.pids,
+            metrics=self._metrics,
             **self._keys.model_dump(),
         )
 
@@ -90,7 +92,9 @@ class Stack:
         dsn = self._postgres.dsn()
         self._keys = await self._prepare(dsn, self.home.keys())
         self.home.keep_keys(self._keys)
-        await self._supervisor.start(self._programs(self._options, for_programs(os.environ, self._options, dsn)))
+        programs = self._programs(self._options, for_programs(os.environ, self._options, dsn))
+        self._metrics = metrics_of(programs, self._options)
+        await self._supervisor.start(programs)
         self._published = True
         self._children_changed()
 

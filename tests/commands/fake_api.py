@@ -18,7 +18,7 @@ ROLES = {API_KEY: {"submit"}, ADMIN_KEY: {"submit", "review", "admin"}}
 NEEDED = {
     **{"jobs": "submit", "dead-letters": "review", "keys": "admin", "grants": "admin"},
     "audit": "review",
-    **{"waiting": "submit", "budget": "submit", "PUT budget": "admin"},
+    **{"waiting": "submit", "budget": "submit", "PUT budget": "admin", "quota": "submit", "PUT quota": "admin"},
 }
 
 Trouble = Callable[[httpx.Request], httpx.Response]
@@ -56,6 +56,15 @@ class FakeApi:
         self.flow: list[Document] = []
         self.temporal_ui: str | None = None
         self.limits: Document = {"tokens": None, "usd": None}
+        self.quota: Document = {
+            "tenant": "dev",
+            "user": "ann",
+            "in_flight": {"limit": 5, "in_use": 2},
+            "per_minute": {"limit": 120, "in_use": 3},
+            "queue_length": {"limit": None, "in_use": 4},
+            "running": {"limit": 200, "in_use": 1},
+            "own": {"in_flight": None, "per_minute": None, "queue_length": None},
+        }
         self.troubles: list[Trouble] = []
         self.becomes: Callable[[str], list[Document]] = lambda job_id: [job_document(job_id)]
         self.requests: list[httpx.Request] = []
@@ -151,6 +160,9 @@ class FakeApi:
         spent, held_back = {"tokens": 18, "usd": "0.500000"}, {"tokens": 0, "usd": "0.000000"}
         month = {"month": "2026-03", "limits": self.limits, "spent": spent, "held_back": held_back}
         return httpx.Response(200, json=month)
+
+    def _quota(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
+        return httpx.Response(200, json=self.quota)
 
     def _dead_letters(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
         match request.method, rest:

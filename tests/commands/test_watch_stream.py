@@ -64,11 +64,14 @@ class StreamingApi(FakeApi):
         super().__init__()
         self.streams: list[Stream] = []
         self.resumed_from: list[str | None] = []
+        self.approvals: dict[str, list[Document]] = {}
 
     def _jobs(self, request: httpx.Request, rest: list[str]) -> httpx.Response:
         if rest[1:] == ["events"]:
             self.resumed_from.append(request.headers.get("Last-Event-ID"))
             return self.streams.pop(0)() if self.streams else httpx.Response(204)
+        if rest[1:] == ["approvals"]:
+            return httpx.Response(200, json={"items": self.approvals[rest[0]]})
         return super()._jobs(request, rest)
 
 
@@ -98,10 +101,74 @@ def test_each_event_is_a_line_with_what_it_tells(command_line: CommandLine, api:
     assert result.stdout.splitlines()[:4] == [
         "2026-03-01T11:59:00Z  running  step-1.model  attempt 1",
         f"{AT}  retry_scheduled  step-1.model  attempt 1  rate_limited  next attempt 2026-03-01T12:00:09Z (in 9s)",
-        f"{AT}  step_completed  step-1.model  980 tokens so far",
+        f"{AT}  step_completed  step-1.model  980 tokens, 0.01 USD so far",
         f"{AT}  succeeded",
     ]
     assert result.stdout.splitlines()[4].split(maxsplit=1) == ["answer", "A ticket is open."]
+
+
+ASKED = event(
+    *(6, "approval_requested"),
+    step="step-1.create_ticket",
+    tool="create_ticket",
+    expires_at="2026-03-01T12:30:00Z",
+)
+DECIDED = event(7, "approval_decided", step="step-1.create_ticket", tool="create_ticket", decision="approved")
+ASKING = job_document("a", "waiting_approval", step="step-1.create_ticket")
+UNTIL = "until 2026-03-01T12:30:00Z (in 30m)"
+HOW = "a reviewer decides: `python starter.py approvals show a`"
+
+
+def test_a_call_that_waits_says_until_when_and_how_to_decide(command_line: CommandLine, api: StreamingApi) -> None:
+    api.jobs["a"] = [RUNNING, ASKING, RUNNING, succeeded("a")]
+    api.streams = [ending(snapshot(5, RUNNING), ASKED, DECIDED, END)]
+
+    lines = command_line.run("watch", "a").stdout.splitlines()
+
+    assert lines[1:3] == [
+        f"{AT}  approval_requested  step-1.create_ticket  create_ticket  {UNTIL}  {HOW}",
+        f"{AT}  approval_decided  step-1.create_ticket  create_ticket  approved",
+    ]
+
+
+@pytest.mark.parametrize("already", [False, True])
+def test_a_terminal_counts_down_to_the_end_of_the_approval(
+    command_line: CommandLine, api: StreamingApi, already: bool
+) -> None:
+    api.jobs["a"] = [ASKING if already else RUNNING, ASKING, ASKING, succeeded("a")]
+    api.approvals["a"] = [
+        {
+            **{"job_id": "a", "step": "step-1.create_ticket", "tool": "create_ticket", "fingerprint": "f"},
+            **{"state": "requested", "is_open": True, "expires_at": "2026-03-01T12:30:00Z"},
+        }
+    ]
+    api.streams = [
+        breaking(snapshot(6, ASKING)) if already else breaking(snapshot(5, RUNNING), ASKED),
+        ending(END),
+    ]
+
+    shown = command_line.run("watch", "a", env={"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "120"}).stdout
+
+    assert "waiting_approval: 30m left to decide  step-1.create_ticket" in shown
+
+
+def test_a_terminal_shows_what_is_used_as_it_grows() -> None:
+    written, shown = screen_of(100)
+
+    shown.job(Job.model_validate(RUNNING))
+    before = written.getvalue()
+    shown.job(Job.model_validate(USED))
+
+    assert "token" not in before
+    assert "running for 2m  step-1.model  980 tokens, 0.01 USD" in written.getvalue()
+
+
+def test_a_wait_that_is_over_is_due_and_not_below_zero() -> None:
+    written, shown = screen_of(100)
+
+    shown.job(Job.model_validate(WAITING | {"next_attempt_at": "2026-03-01T11:59:00Z"}))
+
+    assert "retry_wait: next attempt is due" in written.getvalue()
 
 
 def test_a_stream_that_breaks_is_gone_on_with_where_it_broke(command_line: CommandLine, api: StreamingApi) -> None:

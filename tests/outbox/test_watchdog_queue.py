@@ -6,6 +6,7 @@ import structlog
 
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.comparing import FindingKind
+from agentjobs.ledger.queues import QueueKind
 from tests.fakes import ScriptedProvider
 from tests.outbox.watching import deaths_of, looks_of
 from tests.world import World, eventually
@@ -128,3 +129,31 @@ async def test_a_job_whose_answer_is_written_may_end_after_its_deadline(world: W
     world.failpoints = ""
     async with world.running():
         await world.until(job_id, JobState.SUCCEEDED)
+
+
+async def test_what_is_seen_of_the_queue_is_kept_for_the_api(world: World) -> None:
+    await world.submit()
+    await world.relay().start_once()
+    looks = looks_of(world)
+
+    async def backlog_is_seen() -> bool:
+        await looks.queue.run_once()
+        return [seen.backlog for seen in await world.ledger.queues.task_queues()] == [0, 1]
+
+    await eventually(backlog_is_seen, "the backlog")
+    before = await world.ledger.queues.task_queues()
+    async with world.running():
+
+        async def worker_is_seen() -> bool:
+            await looks.queue.run_once()
+            return [seen.pollers for seen in await world.ledger.queues.task_queues()] == [1, 1]
+
+        await eventually(worker_is_seen, "the worker")
+    after = await world.ledger.queues.task_queues()
+
+    assert [(seen.name, seen.kind) for seen in before] == [
+        (world.tenant, QueueKind.ACTIVITY),
+        (world.tenant, QueueKind.WORKFLOW),
+    ]
+    assert [seen.pollers for seen in before] == [0, 0]
+    assert all(later.seen_at > earlier.seen_at for earlier, later in zip(before, after, strict=True))

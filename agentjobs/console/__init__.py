@@ -1,0 +1,1 @@
+"""The console: server-rendered pages over what the API does, for people with a key."""
