@@ -136,8 +136,8 @@ class Delivery:
             await self._start_workflow(row, WorkflowIDReusePolicy.ALLOW_DUPLICATE, order=order, progress=progress)
 
     async def _tell_decision(self, row: OutboxRow) -> None:
-        # A job that does not wait any more has read the decision in the ledger, or has ended. One whose workflow is
-        # gone is found by the watchdog.
+        # A job that does not wait any more has read the decision in the ledger, or has ended. One whose workflow
+        # is gone is found by the watchdog.
         if row.state is JobState.WAITING_APPROVAL:
             word = ApprovalWord(step=row.payload["step"], fingerprint=row.payload["fingerprint"])
             await self._updated(row, AgentJob.decide, word, f"decide-{row.id}")

@@ -61,7 +61,7 @@ async def test_arguments_that_changed_after_the_approval_are_refused(stage: Stag
     job = await stage.scene.accept()
     wanted = await stage.ask(job.id, "create_ticket", TICKET)
     await approved(stage, job.id, wanted)
-    changed = wanted.model_copy(update={"fingerprint": fingerprint_of_call("create_ticket", OTHER)})
+    changed = wanted.model_copy(update={"fingerprint": fingerprint_of_call("create_ticket", {**OTHER})})
 
     error = await failed(stage.run_tool(job.id, changed, tools=tools(stage)))
 

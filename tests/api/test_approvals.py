@@ -12,7 +12,7 @@ from tests.api.front import UNKNOWN, Front
 from tests.fakes import TICKET
 from tests.ledger.scene import CREATE_TICKET
 
-PRINT = fingerprint_of_call("create_ticket", TICKET)
+PRINT = fingerprint_of_call("create_ticket", {**TICKET})
 APPROVE = {"decision": "approve", "note": "as agreed"}
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from playwright.async_api import Page
+from playwright.async_api import Page, ViewportSize
 
 from agentjobs.api.shown import WAITING_QUERY
 from agentjobs.domain import bulk, keys
+from tests.chaos.rig import until
 from tests.console.browser import PATIENCE_MILLISECONDS, chromium
 from tests.e2e.model_double import Rule
 from tests.e2e.model_rig import ModelRig, running_model_rig
@@ -23,7 +24,9 @@ from tests.providers.double_faults import Fault
 TENANT: Final = "dev"
 APPROVED: Final = "create_ticket"
 DEAD: Final = 4
-SETTLED_MILLISECONDS: Final = 4_000
+PATIENCE_SECONDS: Final = 120
+SIZE: Final[ViewportSize] = {"width": 1240, "height": 900}
+SETTLED_MILLISECONDS: Final = 9_000
 """The UI asks for one thing after the other, and says nowhere that it has all of it."""
 
 
@@ -36,11 +39,12 @@ async def put_up(rig: ModelRig) -> dict[str, str]:
     succeeded = await _approved(rig)
     asked = await rig.submit("asks")
     await rig.in_state(asked["id"], "waiting_approval")
+    dead = await rig.submit_many("dies", DEAD)
+    await rig.all_over(dead, seconds=PATIENCE_SECONDS)
+    redrive = await _redriven(rig)
+    # The last one: a provider that asks for a pause gets it from all jobs.
     waiting = await rig.submit("waits")
     await rig.in_state(waiting["id"], "retry_wait")
-    dead = await rig.submit_many("dies", DEAD)
-    await rig.all_over(dead)
-    redrive = await _redriven(rig)
     return {
         "list": "",
         "view-waiting": "?query=" + quote(WAITING_QUERY, safe=""),
@@ -69,34 +73,44 @@ async def _redriven(rig: ModelRig) -> str:
     answer = await rig.admin.post("/v1/redrives", json=body)
     answer.raise_for_status()
     redrive_id = str(answer.json()["id"])
-    async with asyncio.timeout(60):
-        while (await rig.read(f"/v1/redrives/{redrive_id}"))["state"] == "running":
-            await asyncio.sleep(0.5)
+
+    async def over() -> bool:
+        return bool((await rig.read(f"/v1/redrives/{redrive_id}"))["state"] != "running")
+
+    await until(over, "the redrive to stop", PATIENCE_SECONDS)
     return redrive_id
 
 
 async def photograph(page: Page, url: str, path: Path) -> None:
-    """One page, when it has stopped to change."""
+    """One page when it has stopped to change; of a workflow also what it tells of itself."""
+    is_workflow = "/workflows/" in url
     await page.goto(url)
+    mark = page.get_by_role("link", name="User Metadata") if is_workflow else page.get_by_text("Workflow ID").first
+    await mark.wait_for()
     await page.wait_for_timeout(SETTLED_MILLISECONDS)
     await page.screenshot(path=path)
+    if is_workflow:
+        await mark.click()
+        await page.wait_for_timeout(SETTLED_MILLISECONDS)
+        await page.screenshot(path=path.with_stem(f"{path.stem}-metadata"))
 
 
 async def main(into: Path) -> None:
     """All of them."""
-    into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with (
             running_model_rig(Path(folder), 1, AGENTJOBS_APPROVALS=f"{APPROVED}=3600") as rig,
             chromium() as browser,
         ):
             shown = await put_up(rig)
-            page = await browser.new_page(viewport={"width": 1400, "height": 1000})
-            page.set_default_timeout(PATIENCE_MILLISECONDS)
+            page = await browser.new_page(viewport=SIZE)
+            page.set_default_timeout(2 * PATIENCE_MILLISECONDS)
             ui = f"{rig.running.stack.info.temporal_ui}/namespaces/default/workflows"
             for name, rest in shown.items():
                 await photograph(page, f"{ui}{rest}", into / f"temporal-{name}.png")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(folder))

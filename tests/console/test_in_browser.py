@@ -1,6 +1,8 @@
 """People at the console, in a real Chromium, over the whole stack."""
 
 import asyncio
+import os
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -80,6 +82,8 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Insta
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
+    if shutil.which("chromium") is None and "CI" not in os.environ:
+        pytest.skip("no chromium on the PATH: apt-get install chromium")
     async with chromium() as opened:
         yield opened
 

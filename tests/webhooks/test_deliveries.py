@@ -19,8 +19,8 @@ from agentjobs.domain.webhooks import (
     WebhookState,
 )
 from agentjobs.outbox.webhook_deliveries import EACH_AT_ONCE, LEASE_SECONDS
-from tests.ports import free_port
 from tests.alerts.receiver import Received, Receiver, receiving
+from tests.ports import free_port
 from tests.webhooks.hooks import OTHER_SECRET, SECRET, Hooks, verified
 from tests.world import eventually
 

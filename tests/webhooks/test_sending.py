@@ -8,12 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from agentjobs.domain.webhooks import Answer
-from tests.ports import free_port
 from agentjobs.webhooks.addresses import Address
 from agentjobs.webhooks.places import Forbidden
 from agentjobs.webhooks.sending import Message, Sender, Unreachable
 from agentjobs.webhooks.signing import Signer, new_secret
 from tests.alerts.receiver import SECRET, Receiver, receiving
+from tests.ports import free_port
 from tests.webhooks.hooks import leading_to, sending
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
