@@ -85,7 +85,7 @@ async def photograph(page: Page, url: str, path: Path) -> None:
     """One page when it has stopped to change; of a workflow also what it tells of itself."""
     is_workflow = "/workflows/" in url
     await page.goto(url)
-    mark = page.get_by_role("link", name="User Metadata") if is_workflow else page.get_by_text("Workflow ID").first
+    mark = page.get_by_text("User Metadata").first if is_workflow else page.get_by_text("Workflow ID").first
     await mark.wait_for()
     await page.wait_for_timeout(SETTLED_MILLISECONDS)
     await page.screenshot(path=path)

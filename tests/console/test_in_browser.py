@@ -15,6 +15,7 @@ from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.stack.info import StackInfo
 from agentjobs.stack.postgres import EmbeddedPostgres
+from agentjobs.stack.stack import Stack
 from agentjobs.tools.tickets import TICKETS_CREATE
 from tests.console.browser import PATIENCE_MILLISECONDS, chromium, signed_in
 from tests.e2e.conftest import options_for, started
@@ -30,10 +31,19 @@ expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 @dataclass(frozen=True)
 class Installation:
-    """A running stack. Its tracker fails once: the first ticket waits for a second attempt."""
+    """A running stack. Its tracker fails until the first test mends it, so that this one surely sees a wait."""
 
-    info: StackInfo
+    stack: Stack
     ledger: Ledger
+
+    @property
+    def info(self) -> StackInfo:
+        """Where everything is."""
+        return self.stack.info
+
+    async def mend(self) -> None:
+        """From now on tickets can be made: a worker that is started again has no failpoint."""
+        await self.stack.kill("worker-1")
 
     async def key(self, user: str, *roles: Role, tenant: str = "dev") -> str:
         """A new key."""
@@ -73,9 +83,9 @@ class Installation:
 @pytest.fixture(scope="module")
 async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
     home = tmp_path_factory.mktemp("console")
-    async with started(options_for(home, AGENTJOBS_FAILPOINTS="tool.in_transaction=raise@1")) as running:
+    async with started(options_for(home, AGENTJOBS_FAILPOINTS="tool.in_transaction=raise")) as running:
         ledger = await Ledger.open(running.info.database, size=3, application_name="tests")
-        yield Installation(running.info, ledger)
+        yield Installation(running, ledger)
         await ledger.close()
     EmbeddedPostgres(home, 1).remove()
 
@@ -114,6 +124,7 @@ async def test_a_job_is_watched_from_a_wait_to_its_ticket(stack: Installation, d
 
     await expect(desk.locator(".banner.retry_wait")).to_contain_text("The next one begins")
     await expect(desk.locator("#headline")).to_contain_text("retry wait")
+    await stack.mend()
     await expect(desk.locator("#headline")).to_contain_text("succeeded")
 
     await expect(desk.locator("#effects")).to_contain_text("T-")
