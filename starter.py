@@ -26,7 +26,7 @@ app = typer.Typer(
     cls=Commands,
     help="Durable jobs for agents: hand in a request, follow it, bring back what died.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 for commands in (dev, demo, submit, jobs, waiting, queues, audit):

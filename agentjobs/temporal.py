@@ -6,13 +6,20 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.sdk.v1 import EnhancedStackTrace, WorkflowMetadata
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.common import MetricMeter, SearchAttributeKey
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
-from temporalio.converter import BinaryNullPayloadConverter, CompositePayloadConverter, DataConverter
+from temporalio.converter import (
+    BinaryNullPayloadConverter,
+    CompositePayloadConverter,
+    DataConverter,
+    JSONProtoPayloadConverter,
+)
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import (
     LogForwardingConfig,
@@ -51,6 +58,16 @@ WAIT_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 """In seconds; a wait that another side asks for may be an hour."""
 
 
+class AnswersOfTheSdk(JSONProtoPayloadConverter):
+    """What a workflow tells the Temporal UI by itself: its current details, its stack. Read only where declared."""
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        """Raises RuntimeError where another form is declared."""
+        if type_hint not in {WorkflowMetadata, EnhancedStackTrace}:
+            raise RuntimeError("a protobuf message where none is declared")
+        return super().from_payload(payload, type_hint)
+
+
 class OnlyJson(CompositePayloadConverter):
     """What workflows and activities are given: nothing, or JSON of the declared form.
 
@@ -59,7 +76,7 @@ class OnlyJson(CompositePayloadConverter):
     """
 
     def __init__(self) -> None:
-        super().__init__(BinaryNullPayloadConverter(), PydanticJSONPlainPayloadConverter())
+        super().__init__(BinaryNullPayloadConverter(), AnswersOfTheSdk(), PydanticJSONPlainPayloadConverter())
 
 
 DATA_CONVERTER: Final = DataConverter(payload_converter_class=OnlyJson)

@@ -161,11 +161,11 @@ def test_a_secret_is_taken_out_wherever_it_stands(said: Said, secret: str) -> No
     assert said.events[0]["event"] == "odd"
 
 
-@pytest.mark.parametrize("before", range(LONGEST_TEXT - 30, LONGEST_TEXT + 5, 5))
+@pytest.mark.parametrize("before", range(LONGEST_TEXT - 10, LONGEST_TEXT))
 def test_a_secret_is_taken_out_before_the_text_is_cut(said: Said, before: int) -> None:
-    logger().error("odd", error=" " * before + "ajk_0123456789abcdefghijklmnop")
+    logger().error("odd", error=" " * before + "sk-0123456789abcdefghijklmnop")
 
-    assert "ajk_" not in said.text
+    assert "sk-" not in said.text
     assert len(said.only["error"]) <= LONGEST_TEXT + len("...")
 
 

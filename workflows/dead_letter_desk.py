@@ -79,7 +79,7 @@ class DeadLetterDesk:
     def _show(self) -> None:
         look = "none is due" if self._look_at is None else f"{self._look_at:%Y-%m-%d %H:%M:%S} UTC"
         workflow.set_current_details(
-            f"{len(self._notices)} deaths to tell of. Next look at letters that are open for long: {look}."
+            f"Deaths to tell of: {len(self._notices)}. Next look at letters that are open for long: {look}."
         )
 
     def _look_is_due(self) -> bool:
@@ -92,7 +92,7 @@ class DeadLetterDesk:
                 DeskWork.raise_alert,
                 OneDeath(tenant=self._tenant, notice=notice),
                 activity_id=f"alert.{notice.job_id}.{notice.generation}",
-                summary="tell of one death",
+                summary="a death to tell of",
                 **options.RECORD,
             )
             await self._go_on(done)
@@ -111,7 +111,7 @@ class DeadLetterDesk:
                 DeskWork.raise_alerts,
                 Deaths(tenant=self._tenant, notices=tuple(together)),
                 activity_id="alerts",
-                summary=f"tell of {len(together)} deaths",
+                summary=f"deaths to tell of: {len(together)}",
                 **options.RECORD,
             )
             await self._go_on(done)

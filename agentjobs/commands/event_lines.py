@@ -74,7 +74,7 @@ def event_line(event: Event, job: Job, now: datetime) -> str:
         _next_attempt(event, now),
         event.tool,
         event.decision,
-        event.expires_at and f"until {ahead_words(event.expires_at, now)}",
+        f"until {ahead_words(event.expires_at, now)}" if event.expires_at else None,
         how_to_decide(job) if event.type == EventType.APPROVAL_REQUESTED else None,
         _usage(event, job),
     ]
@@ -107,7 +107,8 @@ def _field(line: str) -> tuple[str, str]:
 
 
 def _next_attempt(event: Event, now: datetime) -> str | None:
-    return event.next_attempt_at and f"next attempt {ahead_words(event.next_attempt_at, now)}"
+    moment = event.next_attempt_at
+    return None if moment is None else f"next attempt {ahead_words(moment, now)}"
 
 
 def _usage(event: Event, job: Job) -> str | None:

@@ -15,8 +15,8 @@ UNAVAILABLE: Final = frozenset({502, 503, 504})
 
 ADVICE: Final = {
     401: "set AGENTJOBS_API_KEY to a valid key; after `dev` has made a new home, its stack.json has one",
-    403: "the commands for jobs use AGENTJOBS_API_KEY; dead, redrives, approvals, audit, budget set, quota set, keys, "
-    "grants, webhooks and erase use AGENTJOBS_ADMIN_KEY",
+    403: "the commands for jobs use AGENTJOBS_API_KEY; dead, redrives, approvals, audit, budget set, quota set, "
+    "keys, grants, webhooks and erase use AGENTJOBS_ADMIN_KEY",
     404: "check the id; the `list` commands show those there are",
     409: "look how it stands now, then decide again",
     410: "there is nothing to be done about it",

@@ -148,12 +148,12 @@ def _fitted(columns: Sequence[str], cells: Sequence[Sequence[str]], room: int) -
 
 
 def _chosen(columns: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """The columns to show. Empty ones go; where there is no room, those before the last, which says why."""
+    """The columns to show. Empty ones go; without room, those before the last, which says why; then it."""
     widths = _widths([columns, *cells])
     needed = [width if number < WHOLE_COLUMNS else min(width, NARROW) for number, width in enumerate(widths)]
     chosen = [number for number in range(len(columns)) if any(row[number] != NOTHING for row in cells)]
     while len(chosen) > WHOLE_COLUMNS and sum(needed[number] + GAP for number in chosen) - GAP > room:
-        del chosen[-2]
+        del chosen[-2 if len(chosen) > WHOLE_COLUMNS + 1 else -1]
     return chosen
 
 

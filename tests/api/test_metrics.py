@@ -192,8 +192,8 @@ async def test_what_has_ended_is_never_read(front: Front) -> None:
     job_id = await scene.running()
     await scene.execute(
         "INSERT INTO jobs SELECT (jsonb_populate_record(jobs, jsonb_build_object('id', 'ended-' || n,"
-        " 'state', 'succeeded', 'previous_state', 'running', 'result', '{}'::jsonb, 'finalized_at', now()))).* FROM jobs,"
-        " generate_series(1, 5000) AS n WHERE id = $1",
+        " 'state', 'succeeded', 'previous_state', 'running', 'result', '{}'::jsonb, 'finalized_at', now()))).*"
+        " FROM jobs, generate_series(1, 5000) AS n WHERE id = $1",
         job_id,
     )
     await scene.execute("ANALYZE jobs")

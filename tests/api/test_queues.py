@@ -9,7 +9,7 @@ from agentjobs.domain.stages import Stage
 from agentjobs.ledger.queues import QueueKind
 from tests.api.front import Front
 from tests.api.test_waiting import wait
-from tests.ledger.scene import CREATE_TICKET
+from tests.ledger.scene import CREATE_TICKET, MODEL_CALL
 
 
 def stages(answer: dict[str, Any]) -> dict[str, int]:
@@ -74,6 +74,7 @@ async def test_the_first_admin_key_sees_outbox_workers_and_task_queues(front: Fr
     await front.scene.execute(
         "INSERT INTO workers (id, number, identity, stopped_at) VALUES ('gone#2', 2, 'gone', now())"
     )
+    await front.scene.done(job_id, "step-1.model", {"text": "done"}, worker="w#1", **MODEL_CALL)
     await front.scene.begin(job_id, worker="w#1")
     await front.ledger.queues.note_task_queue("q", QueueKind.WORKFLOW, backlog=3, oldest_seconds=1.5, pollers=1)
     await front.ledger.queues.note_task_queue("q", QueueKind.WORKFLOW, backlog=4, oldest_seconds=2.5, pollers=1)

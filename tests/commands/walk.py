@@ -1,6 +1,7 @@
 """Every command there is, with words that make it ask the API. A new command takes part by itself."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final
 
 import typer
@@ -15,7 +16,7 @@ ALSO: Final = {
     "budget set": ("--tokens", "1000"),
     "quota set": ("--running", "3"),
     "keys create": ("--role", "submit"),
-    "redrives start": ("--note", "n", "--yes"),
+    "redrives start": ("--note", "n", "--all"),
 }
 """What a command needs beside what it declares as required."""
 
@@ -23,6 +24,7 @@ VALUES: Final = {"action": "tickets:create", "url": "https://hooks.example.com/j
 """Of required ones that take not just any word."""
 
 
+@cache
 def commands() -> dict[str, Any]:
     """Each command by its words."""
     return dict(_below(typer.main.get_command(app), ()))

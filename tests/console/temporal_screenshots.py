@@ -25,7 +25,8 @@ TENANT: Final = "dev"
 APPROVED: Final = "create_ticket"
 DEAD: Final = 4
 PATIENCE_SECONDS: Final = 120
-SIZE: Final[ViewportSize] = {"width": 1240, "height": 900}
+SIZE: Final[ViewportSize] = {"width": 1400, "height": 1180}
+SCALE: Final = 0.75
 SETTLED_MILLISECONDS: Final = 9_000
 """The UI asks for one thing after the other, and says nowhere that it has all of it."""
 
@@ -103,7 +104,7 @@ async def main(into: Path) -> None:
             chromium() as browser,
         ):
             shown = await put_up(rig)
-            page = await browser.new_page(viewport=SIZE)
+            page = await browser.new_page(viewport=SIZE, device_scale_factor=SCALE)
             page.set_default_timeout(2 * PATIENCE_MILLISECONDS)
             ui = f"{rig.running.stack.info.temporal_ui}/namespaces/default/workflows"
             for name, rest in shown.items():

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import Payload
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 
 from agentjobs.ledger.ledger import Ledger
@@ -75,6 +76,15 @@ def test_a_payload_that_is_no_json_is_refused(encoding: str) -> None:
 
     with pytest.raises((KeyError, RuntimeError)):
         DATA_CONVERTER.payload_converter.from_payloads([planted], [Wanted])
+
+
+def test_what_a_workflow_tells_the_temporal_ui_is_written_as_it_reads_it() -> None:
+    told = DATA_CONVERTER.payload_converter.to_payloads([WorkflowMetadata(current_details="waits")])
+
+    assert [payload.data for payload in told] == [b'{"currentDetails":"waits"}']
+    assert DATA_CONVERTER.payload_converter.from_payloads(told, [WorkflowMetadata])[0].current_details == "waits"
+    with pytest.raises(RuntimeError):
+        DATA_CONVERTER.payload_converter.from_payloads(told, [Wanted])
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ async def test_stack_json_says_where_everything_is(stack: Stack) -> None:
 
     assert told == stack.info
     assert list(told.pids) == ["postgres", "temporal", "api", "relay", "worker-1"]
-    assert told.console is None
+    assert told.console == f"{told.api}/console/"
+    assert told.metrics == {"api": f"{told.api}/metrics"}
 
 
 async def test_a_crashed_child_is_started_again_and_stack_json_follows(stack: Stack) -> None:
