@@ -81,5 +81,5 @@ lock-model: ## Pin the small model and its server
 record-histories: $(READY) ## Record the workflow histories that the replay tests use
 	$(BIN)/python -m tests.replay.record $$($(BIN)/python -c 'import agentjobs; print(agentjobs.__version__)')
 
-clean: ## Remove what make made, the dev stack's data too
+clean: ## Remove what make made, the dev stack's data too (as root, PostgreSQL's lie in /var/tmp)
 	rm -rf $(VENV) .venv-model .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

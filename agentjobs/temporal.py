@@ -59,7 +59,7 @@ WAIT_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 
 
 class AnswersOfTheSdk(JSONProtoPayloadConverter):
-    """What a workflow tells the Temporal UI by itself: its current details, its stack. Read only where declared."""
+    """What a workflow tells the Temporal UI by itself: current details, its stack. Read only where declared."""
 
     def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
         """Raises RuntimeError where another form is declared."""

@@ -1,8 +1,10 @@
 """Who calls: by bearer key (RFC 6750), and by nothing else in the request."""
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Annotated
 
@@ -14,8 +16,8 @@ from agentjobs.api.problems import Problem
 from agentjobs.ledger.identity import KEY_PREFIX, Caller, Identity, Role
 
 CACHE_SECONDS = 5.0
-"""How long another process may still take a key that was revoked or has expired; the one that revokes it stops
-at once."""
+"""How long another process may still take a key that was revoked; the one that revokes it stops at once. One that
+expires is taken until just then."""
 
 CACHE_SIZE = 10_000
 KEY_FORM = re.compile(re.escape(KEY_PREFIX) + "[A-Za-z0-9_-]{43}")
@@ -81,7 +83,7 @@ class Authenticator:
     def _remember(self, key: str, caller: Caller) -> None:
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
-        self._known[key] = (self._clock() + CACHE_SECONDS, caller)
+        self._known[key] = (self._clock() + min(CACHE_SECONDS, _seconds_left(caller)), caller)
 
 
 class Having:
@@ -122,6 +124,10 @@ async def _authenticated(request: Request) -> Caller:
     error = {"error": "invalid_token"} if given else {}
     detail = "Give one valid API key: Authorization: Bearer ajk_..."
     raise Problem(401, "unauthenticated", detail, headers=_challenge(**error))
+
+
+def _seconds_left(caller: Caller) -> float:
+    return math.inf if caller.expires_at is None else (caller.expires_at - datetime.now(UTC)).total_seconds()
 
 
 def _challenge(**parameters: str) -> dict[str, str]:

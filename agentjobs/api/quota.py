@@ -55,7 +55,8 @@ async def replace(
     await _require_first(caller, ledger, "set a quota, also that of its own tenant")
     concerned = tenant or caller.tenant
     limits = OwnLimits(running_cap=wanted.running, **wanted.model_dump(exclude={"running"}))
-    found(await ledger.quotas.set(concerned, limits, by=caller) or None)
+    if not await ledger.quotas.set(concerned, limits, by=caller):
+        raise Problem(404, "unknown_tenant", "There is no such tenant: creating a key for it makes it.")
     return await _shown(concerned, caller, ledger, installation)
 
 

@@ -50,7 +50,7 @@ def patiently(
             waited += wait
             if waited > patience.quota_seconds:
                 raise
-            tell(f"over quota: trying again in {wait:.1f} s")
+            tell(f"{refused}; trying again in {wait:.1f} s")
         except (ApiUnreachable, ApiRefused) as error:
             failed += 1
             wait = _wait_after(error, failed, patience, outside)

@@ -1,5 +1,6 @@
 """The command `queues`: what is pending, and where."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -49,8 +50,7 @@ def _show(here: Opened, found: Queues) -> None:
     here.screen.table(STAGE_COLUMNS, rows, empty="nothing is told of jobs")
     if found.next:
         now = here.outside.now()
-        here.screen.line("")
-        here.screen.table(NEXT_COLUMNS, [_next_row(one, now) for one in found.next], empty="")
+        _below(here, NEXT_COLUMNS, [_next_row(one, now) for one in found.next], "")
     if found.installation is not None:
         _show_installation(here, found.installation)
 
@@ -66,13 +66,17 @@ def _show_installation(here: Opened, all_of_it: Installation) -> None:
         [f"{one.name} ({one.kind})", one.backlog, length_of(one.oldest_seconds), one.pollers, moment(one.seen_at)]
         for one in all_of_it.task_queues
     ]
-    here.screen.line("")
-    here.screen.table(OUTBOX_COLUMNS, outbox, empty="the outbox is empty")
-    here.screen.line("")
-    here.screen.table(WORKER_COLUMNS, workers, empty="no worker is there: start one with `python worker.py`")
-    here.screen.line("")
-    here.screen.table(TASK_QUEUE_COLUMNS, task_queues, empty="no relay has looked at a task queue yet")
+    _below(here, OUTBOX_COLUMNS, outbox, "the outbox is empty")
+    _below(here, WORKER_COLUMNS, workers, "no worker is there: start one with `python worker.py`")
+    _below(here, TASK_QUEUE_COLUMNS, task_queues, "no relay has looked at a task queue yet")
     _tell_what_is_stale(here, all_of_it)
+
+
+def _below(here: Opened, columns: Sequence[str], rows: Sequence[Sequence[object]], empty: str) -> None:
+    """A table under others."""
+    if rows:
+        here.screen.line("")
+    here.screen.table(columns, rows, empty=empty)
 
 
 def _tell_what_is_stale(here: Opened, all_of_it: Installation) -> None:

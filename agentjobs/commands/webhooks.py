@@ -162,7 +162,7 @@ def _show_delivery(delivery: WebhookDelivery, screen: Screen) -> None:
 
 def _webhook_row(webhook: Webhook, screen: Screen) -> list[object]:
     state = "enabled" if webhook.enabled else f"disabled: {webhook.disabled_because}"
-    failing = "failing" if webhook.enabled and webhook.failing_since else state
+    failing = "retrying" if webhook.enabled and webhook.failing_since else state
     types = ",".join(webhook.types)
     return [webhook.id, failing, screen.moment(webhook.created_at), types, webhook.description, webhook.url]
 

@@ -34,6 +34,7 @@ class Caller(BaseModel):
     tenant: str
     user: str
     roles: frozenset[Role]
+    expires_at: datetime | None = None
 
 
 class HeldKey(NamedTuple):
@@ -138,7 +139,9 @@ class Identity:
 
 def _caller(row: Mapping[str, Any]) -> Caller:
     roles = frozenset(Role(role) for role in row["roles"])
-    return Caller(key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles)
+    return Caller(
+        key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles, expires_at=row["expires_at"]
+    )
 
 
 def _by(caller: Caller | None) -> dict[str, str | None]:

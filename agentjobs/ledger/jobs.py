@@ -55,15 +55,22 @@ class Standing(Record):
     step: str | None
 
 
-class KeyReused(Exception):
+class Refusal(Exception):
+    """A submission that is not accepted; its docstring is its message."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+class KeyReused(Refusal):
     """The idempotency key was used before for another request body: choose a new key."""
 
 
-class KeyInFlight(Exception):
+class KeyInFlight(Refusal):
     """A request with this idempotency key is being accepted and does not end: ask again a little later."""
 
 
-class JobErased(Exception):
+class JobErased(Refusal):
     """The job was erased on request: nothing of it is shown, and its idempotency key stays used."""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from httpx import AsyncClient
@@ -219,6 +220,23 @@ async def test_right_keys_use_up_nothing(front: Front, authenticator: Authentica
     for _ in range(AT_ONCE * 2):
         authenticator.forget(caller.key_id)
         assert await authenticator.caller_at("10.0.0.1", front.keys["ann"]) == caller
+
+
+async def test_a_key_that_expires_is_not_remembered_beyond_its_end(
+    front: Front, authenticator: Authenticator, identity: CountedIdentity, clock: Clock
+) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=60)
+    key, _ = await front.ledger.identity.create_key("acme", "tim", frozenset({Role.SUBMIT}), expires_at=soon)
+    await front.scene.execute(
+        "UPDATE api_keys SET expires_at = now() + interval '2 seconds' WHERE \"user\" = 'tim'"
+    )
+
+    assert await authenticator.caller_of(key) is not None
+    clock.now += CACHE_SECONDS / 2
+    await front.scene.execute("UPDATE api_keys SET expires_at = now() WHERE \"user\" = 'tim'")
+
+    assert await authenticator.caller_of(key) is None
+    assert identity.asked == 2
 
 
 async def test_many_requests_at_once_with_a_key_that_is_not_known_yet_are_one_look_up(

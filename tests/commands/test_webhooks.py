@@ -86,7 +86,7 @@ def test_webhooks_are_listed_with_what_is_wrong_with_them(command_line: CommandL
     assert [line[: line.index("2026")].split() for line in lines[1:]] == [
         ["w-1", "enabled"],
         ["w-2", "disabled:", "gone"],
-        ["w-3", "failing"],
+        ["w-3", "retrying"],
     ]
 
 

@@ -30,11 +30,11 @@ WITH created AS (
 SELECT * FROM created;
 
 -- name: find_key^
-SELECT id, tenant, "user", roles FROM api_keys
+SELECT id, tenant, "user", roles, expires_at FROM api_keys
  WHERE key_hash = :key_hash AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: find_key_by_id^
-SELECT id, tenant, "user", roles, key_hash FROM api_keys
+SELECT id, tenant, "user", roles, expires_at, key_hash FROM api_keys
  WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: list_keys
