@@ -94,6 +94,7 @@ class Executor:
         effect_class: EffectClass,
         fingerprint: str,
         grant: str | None = None,
+        needs_approval: bool = False,
         reserve: Reservation | None = None,
     ) -> Intent:
         """The intent of the activity that is running now."""
@@ -110,6 +111,7 @@ class Executor:
             attempt=info.attempt,
             worker=self._present.id,
             grant=grant,
+            needs_approval=needs_approval,
             reserve=reserve or Reservation(),
         )
 

@@ -43,7 +43,7 @@ class ToolRuns:
     async def run_tool(self, step: ToolStep) -> Done:
         """Carry out one tool call, once."""
         activity_id = keys.tool_step(step.step, step.wanted.tool)
-        tool, intent = await self._allowed(step, activity_id)
+        tool, intent = self._allowed(step, activity_id)
 
         async def call(begun: Begun, connection: Connection | None) -> Reply:
             # Read and parsed here, so that a refusal is an attempt on record.
@@ -56,10 +56,10 @@ class ToolRuns:
         await self._executor.carry_out(intent, Work(call, *_reconciliation(tool)), with_done=True)
         return Done(step=activity_id)
 
-    async def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
+    def _allowed(self, step: ToolStep, activity_id: str) -> tuple[Tool[Any], Intent]:
         with judged():
             tool = self._tool_of(step)
-            intent = self._executor.intent(
+            return tool, self._executor.intent(
                 activity_id,
                 step.job_id,
                 kind=EffectKind.TOOL,
@@ -67,17 +67,8 @@ class ToolRuns:
                 effect_class=tool.effect_class,
                 fingerprint=step.wanted.fingerprint,
                 grant=tool.grant,
+                needs_approval=self._tools.approval_seconds(tool.name) is not None,
             )
-            await self._require_approval(intent)
-            return tool, intent
-
-    async def _require_approval(self, intent: Intent) -> None:
-        # Whatever the workflow believes: asked of the ledger at each attempt, like the grant.
-        if self._tools.approval_seconds(intent.name) is None:
-            return
-        if not await self._ledger.approvals.use(intent.key, intent.fingerprint):
-            message = f"{intent.name} needs an approval of just this call, given in time and not used before"
-            raise PermanentError(Category.ACCESS_DENIED, message, nothing_happened=True)
 
     def _tool_of(self, step: ToolStep) -> Tool[Any]:
         if step.wanted.tool not in self._agents.version(step.agent, step.policy_version).tools:

@@ -114,6 +114,7 @@ async def decide(id: str, step: str, given: GivenDecision, caller: Reviewer, led
     """The first decision holds, also of two at the same moment; said again by the same person, it is the same."""
     if not STEP.fullmatch(step):
         raise not_found()
+    found(await ledger.jobs.read(caller.tenant, id))
     word = Word(
         decision=Decision(given.decision), actor=caller.user, note=given.note, fingerprint=given.fingerprint
     )
@@ -139,4 +140,8 @@ def _why(closed: ApprovalNotOpen) -> str:
 
 
 def _shown(record: ApprovalRecord) -> ApprovalShown:
-    return ApprovalShown(**record.model_dump(exclude={"used_at"}), links={"job": f"/v1/jobs/{record.job_id}"})
+    return ApprovalShown(
+        **record.model_dump(exclude={"used_at"}),
+        is_open=record.is_open,
+        links={"job": f"/v1/jobs/{record.job_id}"},
+    )

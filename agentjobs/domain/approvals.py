@@ -16,6 +16,9 @@ class ApprovalState(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    """Never decided: its job was cancelled, or ended otherwise. Shown, and not stored."""
+
     USED = "used"
     """Approved, and the call of this step was begun: it lets no other one through."""
 

@@ -35,7 +35,6 @@ class WantedTool(Frozen):
     """How long a person may take to approve the call; None: nobody is asked."""
 
 
-
 class Progress(Frozen):
     """Everything that is carried over a redrive and a continue-as-new."""
 

@@ -1,10 +1,12 @@
-"""Requests for a person's approval of one tool call: made, decided, used up."""
+"""Requests for a person's approval of one tool call: made and decided. The effect's begin uses them up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from agentjobs.domain.approvals import ApprovalState, Decision
 from agentjobs.domain.job import Frozen
@@ -35,16 +37,18 @@ class ApprovalRecord(Record):
     """None where the reply that wanted the call is no longer the job's."""
 
     fingerprint: str
-    state: ApprovalState
-    is_open: bool
-    """Whether it takes a decision now."""
-
+    state: Annotated[ApprovalState, Field(validation_alias="stands")]
     requested_at: datetime
     expires_at: datetime
     decided_at: datetime | None
     decided_by: str | None
     note: str | None
     used_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes a decision now."""
+        return self.state is ApprovalState.REQUESTED
 
     @property
     def id(self) -> str:
@@ -96,10 +100,6 @@ class Approvals:
         if row["cancelling"]:
             raise CancelRequested
         return ApprovalState(row["state"]), row["expires_at"]
-
-    async def use(self, key: str, fingerprint: str) -> bool:
-        """Whether just this call was approved in time. It is then this step's for good, and no other's."""
-        return bool(await self._database.run.use_approval(self._database.pool, key=key, fingerprint=fingerprint))
 
     async def decide(self, tenant: str, job_id: str, step: str, word: Word) -> bool:
         """A person's word. False for an unknown request; the same word of the same person again changes nothing.

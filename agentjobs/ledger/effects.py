@@ -49,6 +49,7 @@ class Intent(BaseModel):
     attempt: int
     worker: str
     grant: str | None = None
+    needs_approval: bool = False
     reserve: Reservation = Reservation()
 
     @property
@@ -118,8 +119,8 @@ class Effects:
     async def begin(self, intent: Intent, *, with_done: bool = False) -> Begun:
         """Record the intent durably, or learn that the effect is done.
 
-        Raises NotLive, CancelRequested, RetriesExhausted, KeyConflict, and PermanentError for a missing grant, an
-        exceeded budget or a passed deadline.
+        Raises NotLive, CancelRequested, RetriesExhausted, KeyConflict, and PermanentError for a missing grant or
+        approval, an exceeded budget or a passed deadline.
         """
         row = await self._database.run.begin_effect(
             self._database.pool,
@@ -281,11 +282,14 @@ def _refuse_begun(row: Any, intent: Intent) -> None:
 def _forbidden(row: Any, intent: Intent) -> PermanentError:
     messages = {
         "access_denied": f"the user has no grant for {intent.grant}",
+        "not_approved": f"{intent.name} needs an approval of just this call, given in time and not used before",
         "deadline_exceeded": "the job's deadline has passed",
         "budget_exceeded": _too_dear(row, intent),
         "tenant_budget_exceeded": _too_dear_for_tenant(row, intent),
     }
     verdict = row["verdict"]
+    if verdict == "not_approved":
+        return PermanentError(Category.ACCESS_DENIED, messages[verdict])
     return PermanentError(Category(verdict.removeprefix("tenant_")), messages[verdict])
 
 

@@ -123,6 +123,9 @@ DECLARE
     at_most integer;
     used integer;
 BEGIN
+    -- From here on the transaction has a number, also while it waits below: an order to erase what the user has submitted
+    -- is not complete before it has ended.
+    PERFORM pg_current_xact_id();
     FOR quota, at_most IN
         SELECT * FROM quota_limits(of_tenant, in_flight, per_minute, queue_length) AS l WHERE l.at_most IS NOT NULL
     LOOP
@@ -401,6 +404,8 @@ CREATE TABLE public.erasures (
     job_id text,
     requested_by text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    ordered_in xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    looked_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     completed_at timestamp with time zone,
     CONSTRAINT erasures_of_one_thing CHECK ((num_nonnulls("user", job_id) = 1))
 );
@@ -944,7 +949,7 @@ CREATE INDEX effects_of_job ON public.effects USING btree (job_id, begun_at);
 
 CREATE INDEX erasures_of_job ON public.erasures USING btree (job_id) WHERE (job_id IS NOT NULL);
 
-CREATE INDEX erasures_under_way ON public.erasures USING btree (created_at) WHERE (completed_at IS NULL);
+CREATE INDEX erasures_under_way ON public.erasures USING btree (looked_at) WHERE (completed_at IS NULL);
 
 CREATE INDEX idempotency_keys_of_job ON public.idempotency_keys USING btree (job_id);
 

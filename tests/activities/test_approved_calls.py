@@ -105,7 +105,7 @@ async def test_a_call_that_was_begun_in_time_may_be_tried_again_later(stage: Sta
     assert await stage.scene.count("tickets") == 1
 
 
-async def test_an_approval_does_not_stand_in_for_the_grant(stage: Stage) -> None:
+async def test_a_call_that_was_refused_for_want_of_the_grant_uses_no_approval_up(stage: Stage) -> None:
     job = await stage.scene.accept()
     wanted = await stage.ask(job.id, "create_ticket", TICKET)
     await approved(stage, job.id, wanted)
@@ -113,5 +113,16 @@ async def test_an_approval_does_not_stand_in_for_the_grant(stage: Stage) -> None
 
     error = await failed(stage.run_tool(job.id, wanted, tools=tools(stage)))
 
+    kept = await stage.scene.rows("SELECT state FROM approvals")
     assert error.type == Category.ACCESS_DENIED
-    assert await stage.scene.count("tickets") == 0
+    assert (kept, await stage.scene.count("tickets")) == ([{"state": "approved"}], 0)
+
+
+async def test_a_refused_call_is_an_attempt_on_record(stage: Stage) -> None:
+    job = await stage.scene.accept()
+    wanted = await stage.ask(job.id, "create_ticket", TICKET)
+
+    await failed(stage.run_tool(job.id, wanted, tools=tools(stage)))
+
+    messages = await stage.scene.rows("SELECT message FROM attempts WHERE outcome = 'failed'")
+    assert messages == [{"message": "refused before it began: no approval of this call"}]

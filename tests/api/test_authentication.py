@@ -227,13 +227,12 @@ async def test_a_key_that_expires_is_not_remembered_beyond_its_end(
 ) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=60)
     key, _ = await front.ledger.identity.create_key("acme", "tim", frozenset({Role.SUBMIT}), expires_at=soon)
-    await front.scene.execute(
-        "UPDATE api_keys SET expires_at = now() + interval '2 seconds' WHERE \"user\" = 'tim'"
-    )
+    shorter = "UPDATE api_keys SET expires_at = now() + make_interval(secs => $1) WHERE \"user\" = 'tim'"
+    await front.scene.execute(shorter, 2.0)
 
     assert await authenticator.caller_of(key) is not None
     clock.now += CACHE_SECONDS / 2
-    await front.scene.execute("UPDATE api_keys SET expires_at = now() WHERE \"user\" = 'tim'")
+    await front.scene.execute(shorter, 0.0)
 
     assert await authenticator.caller_of(key) is None
     assert identity.asked == 2

@@ -9,7 +9,7 @@ from agentjobs.domain.states import LIVE, JobState
 from agentjobs.ledger import erasure as erasing
 from agentjobs.ledger.erasure import ErasureRecord, StillLive
 from agentjobs.ledger.jobs import JobErased
-from tests.ledger.scene import Scene
+from tests.ledger.scene import Scene, submission
 from tests.retention.planting import (
     CALL_OUTSIDE,
     CANARY,
@@ -304,3 +304,27 @@ async def test_of_the_audit_log_only_the_notes_on_erased_jobs_may_go(scene: Scen
 
     with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
         await scene.execute(change.replace("{other}", other))
+
+
+async def test_a_job_that_commits_after_the_order_is_erased_as_well(scene: Scene) -> None:
+    async with scene.ledger.database.transaction() as connection:
+        late = await scene.ledger.jobs.accept(submission(scene.tenant, id="late"), connection)
+        order = await scene.ledger.erasures.of_user(scene.tenant, "ann", actor="adam")
+        early = await completed(scene, order)
+
+    cancelled = await completed(scene, order)
+    await scene.ledger.erasures.advance(order)
+
+    assert (early, cancelled) == (False, False)  # nobody saw it; then it was cancelled first
+    assert (await scene.job(late.id)).erased_at is not None
+
+
+async def test_orders_that_wait_hold_up_no_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasing, "BATCH", 2)
+    await scene.running()
+    waiting = [await scene.ledger.erasures.of_user(scene.tenant, "ann", actor="adam") for _ in range(3)]
+    last = await scene.ledger.erasures.of_user(scene.tenant, "nobody", actor="adam")
+
+    seen = [one.id for _ in range(2) for one in await scene.ledger.erasures.under_way()]
+
+    assert sorted(seen) == sorted([*(one.id for one in waiting), last.id])

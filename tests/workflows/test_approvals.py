@@ -159,7 +159,9 @@ async def test_a_cancelled_job_takes_no_decision_and_makes_no_call(world: World)
             await decide(world, job_id, Decision.APPROVE)
         job = await world.until(job_id)
 
+    (request,) = await world.ledger.approvals.of_job(world.tenant, job_id)
     assert (job.state, await world.ticket_count()) == (JobState.CANCELLED, 0)
+    assert (request.state, request.is_open) == (ApprovalState.WITHDRAWN, False)
 
 
 async def test_a_decision_that_comes_while_no_worker_runs_is_carried_out_later(world: World) -> None:

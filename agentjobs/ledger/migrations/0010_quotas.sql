@@ -76,6 +76,9 @@ DECLARE
     at_most integer;
     used integer;
 BEGIN
+    -- From here on the transaction has a number, also while it waits below: an order to erase what the user has submitted
+    -- is not complete before it has ended.
+    PERFORM pg_current_xact_id();
     FOR quota, at_most IN
         SELECT * FROM quota_limits(of_tenant, in_flight, per_minute, queue_length) AS l WHERE l.at_most IS NOT NULL
     LOOP

@@ -32,10 +32,12 @@ CREATE TABLE erasures (
     job_id text, -- no reference: the order outlives the job's row
     requested_by text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
+    ordered_in xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    looked_at timestamptz NOT NULL DEFAULT '-infinity',
     completed_at timestamptz,
     CONSTRAINT erasures_of_one_thing CHECK (num_nonnulls("user", job_id) = 1)
 );
-CREATE INDEX erasures_under_way ON erasures (created_at) WHERE completed_at IS NULL;
+CREATE INDEX erasures_under_way ON erasures (looked_at) WHERE completed_at IS NULL;
 CREATE INDEX erasures_of_job ON erasures (job_id) WHERE job_id IS NOT NULL;
 
 -- Which jobs an order is about. (Two branches, so that each goes by its own index.)

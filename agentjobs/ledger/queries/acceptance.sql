@@ -15,11 +15,14 @@ WITH wanted_key AS (
      WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
 ), accepted AS (
     INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority,
-                      budget_tokens, budget_usd, budget_steps, deadline_seconds, deadline_at, trace_id, event_seq)
+                      budget_tokens, budget_usd, budget_steps, deadline_seconds, deadline_at, created_at, updated_at,
+                      trace_id, event_seq)
     SELECT :id::text, :tenant::text, :user::text, :agent::text, :policy_version::text, :origin::text,
            :input::text::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
            :budget_steps::integer, :deadline_seconds::integer,
-           now() + make_interval(secs => :deadline_seconds::integer), :trace_id::text, 1
+           -- Not now(): within a caller's own transaction that may be long ago.
+           statement_timestamp() + make_interval(secs => :deadline_seconds::integer), statement_timestamp(),
+           statement_timestamp(), :trace_id::text, 1
       FROM admitted
     RETURNING *
 ), event AS (

@@ -54,14 +54,6 @@ SELECT job.state AS job_state, job.cancel_requested_at IS NOT NULL AS cancelling
        coalesce(asked.expires_at, latest.expires_at) AS expires_at
   FROM job CROSS JOIN now_is LEFT JOIN asked ON true LEFT JOIN latest ON true;
 
--- name: use_approval$
--- True when a person approved just this call, in time. It is used up by this step: a later attempt of it finds it used.
-UPDATE approvals SET state = 'used', used_at = coalesce(used_at, now())
- WHERE effect_key = :key AND fingerprint = :fingerprint
-   AND number = (SELECT max(number) FROM approvals WHERE effect_key = :key)
-   AND (state = 'used' OR (state = 'approved' AND expires_at > now()))
-RETURNING true;
-
 -- name: decide_approval^
 -- A person's word on an open request; the first one holds. (Run under the job's lock: see lock_job.)
 WITH latest AS (
@@ -106,8 +98,10 @@ SELECT latest.state AS state_before, latest.decided_by AS decided_by_before, lat
 -- What was and is asked for a job, oldest first. The arguments are those of the model's reply that wants the call; NULL where
 -- that reply is no longer the job's.
 SELECT approvals.*, effects.result -> 'decision' -> 'arguments' AS arguments,
-       approvals.state = 'requested' AND approvals.expires_at > now() AND jobs.state = 'waiting_approval'
-           AND jobs.cancel_requested_at IS NULL AS is_open
+       CASE WHEN approvals.state <> 'requested' THEN approvals.state
+            WHEN jobs.state <> 'waiting_approval' OR jobs.cancel_requested_at IS NOT NULL THEN 'withdrawn'
+            WHEN approvals.expires_at <= now() THEN 'expired'
+            ELSE 'requested' END AS stands
   FROM approvals
   JOIN jobs ON jobs.id = approvals.job_id
   LEFT JOIN effects ON effects.job_id = approvals.job_id AND effects.kind = 'model'
@@ -117,7 +111,7 @@ SELECT approvals.*, effects.result -> 'decision' -> 'arguments' AS arguments,
 
 -- name: open_approvals
 -- What waits for a reviewer of the tenant, longest waiting first.
-SELECT approvals.*, effects.result -> 'decision' -> 'arguments' AS arguments, true AS is_open
+SELECT approvals.*, effects.result -> 'decision' -> 'arguments' AS arguments, approvals.state AS stands
   FROM approvals
   JOIN jobs ON jobs.id = approvals.job_id
   LEFT JOIN effects ON effects.job_id = approvals.job_id AND effects.kind = 'model'

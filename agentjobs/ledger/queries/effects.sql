@@ -14,6 +14,12 @@ WITH before AS (
            count(*) FILTER (WHERE category = 'rate_limited')::integer AS rate_limited,
            count(*) FILTER (WHERE category = 'bad_output')::integer AS malformed
       FROM attempts WHERE job_id = :job_id AND effect_key = :key AND run_id = :run_id::text
+), approval AS (
+    -- A person's word on just this call, given in time; or, of an attempt after the first one, used by this step before.
+    SELECT effect_key, number FROM approvals
+     WHERE :needs_approval::boolean AND effect_key = :key AND fingerprint = :fingerprint::text
+       AND number = (SELECT max(number) FROM approvals WHERE effect_key = :key)
+       AND (state = 'used' OR (state = 'approved' AND expires_at > now()))
 ), verdict AS (
     SELECT CASE
         WHEN state NOT IN ('pending', 'running', 'retry_wait', 'waiting_approval')
@@ -26,6 +32,7 @@ WITH before AS (
              SELECT FROM grants g
               WHERE g.tenant = before.tenant AND g."user" = before."user" AND g.action = :grant::text)
              THEN 'access_denied'
+        WHEN :needs_approval::boolean AND NOT EXISTS (SELECT FROM approval) THEN 'not_approved'
         WHEN :kind::text <> 'undo' AND deadline_at <= now() THEN 'deadline_exceeded'
         WHEN budget_tokens < tokens_in + tokens_out + tokens_reserved + :reserve_tokens::bigint
              OR budget_usd < usd + usd_reserved + :reserve_usd::numeric THEN 'budget_exceeded'
@@ -45,6 +52,11 @@ WITH before AS (
            fingerprint = excluded.fingerprint
      WHERE effects.fingerprint IN (excluded.fingerprint, '') -- open again after a corrected input
     RETURNING key, state, in_doubt, result, sent_at, generation, response_id, response_model
+), used AS (
+    UPDATE approvals SET state = 'used', used_at = now()
+      FROM effect CROSS JOIN approval
+     WHERE approvals.effect_key = approval.effect_key AND approvals.number = approval.number
+       AND approvals.state = 'approved'
 ), crashed AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM effect WHERE attempts.effect_key = effect.key AND attempts.outcome = 'running'
@@ -80,12 +92,13 @@ WITH before AS (
     INSERT INTO attempts (job_id, step, effect_key, run_id, attempt, worker, outcome, category, message, finished_at)
     SELECT :job_id::text, :step::text, :key::text, :run_id::text, :attempt::integer, :worker::text, 'failed',
            CASE WHEN EXISTS (SELECT FROM over) THEN 'budget_exceeded' WHEN verdict = 'go' THEN 'key_conflict'
-                ELSE verdict END,
+                WHEN verdict = 'not_approved' THEN 'access_denied' ELSE verdict END,
            'refused before it began'
-               || CASE WHEN verdict = 'access_denied' THEN ': no grant for ' || :grant::text ELSE '' END,
+               || CASE verdict WHEN 'access_denied' THEN ': no grant for ' || :grant::text
+                               WHEN 'not_approved' THEN ': no approval of this call' ELSE '' END,
            now()
       FROM verdict
-     WHERE verdict IN ('access_denied', 'deadline_exceeded', 'budget_exceeded')
+     WHERE verdict IN ('access_denied', 'not_approved', 'deadline_exceeded', 'budget_exceeded')
         OR (verdict = 'go' AND (NOT EXISTS (SELECT FROM effect) OR EXISTS (SELECT FROM over)))
 ), job AS (
     UPDATE jobs

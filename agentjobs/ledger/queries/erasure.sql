@@ -25,7 +25,10 @@ SELECT * FROM ordered;
 SELECT * FROM erasures WHERE id = :id AND tenant = :tenant;
 
 -- name: erasures_under_way
-SELECT * FROM erasures WHERE completed_at IS NULL ORDER BY created_at LIMIT :batch;
+-- Those that nobody has looked at for the longest time: an order that waits for its jobs' ends holds up no other one.
+UPDATE erasures SET looked_at = clock_timestamp()
+ WHERE id IN (SELECT id FROM erasures WHERE completed_at IS NULL ORDER BY looked_at LIMIT :batch FOR UPDATE SKIP LOCKED)
+RETURNING *;
 
 -- name: claim_ended_to_erase
 SELECT id FROM jobs
@@ -72,9 +75,13 @@ SELECT erasure_jobs.job_id, erasure_jobs.state
  ORDER BY erasure_jobs.job_id LIMIT :batch;
 
 -- name: complete_erasure$
+-- Not while a transaction is open that wrote before a user's order: it may hold a job that nobody sees yet. (A day is
+-- longer than any should be; and numbers of transactions begin anew in a restored copy.)
 WITH completed AS (
     UPDATE erasures SET completed_at = now()
      WHERE id = :id AND completed_at IS NULL
+       AND ("user" IS NULL OR ordered_in < pg_snapshot_xmin(pg_current_snapshot())
+            OR created_at < now() - interval '1 day')
        AND NOT EXISTS (SELECT FROM erasure_jobs
                         WHERE erasure_id = erasures.id AND (erased_at IS NULL OR workflow_look_at IS NOT NULL))
     RETURNING *
