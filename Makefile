@@ -28,8 +28,15 @@ dev: $(READY) ## The whole stack, until Ctrl-C
 
 # Most of the time is waiting, hence more processes than cores. A file's tests share what they start, so they stay in one
 # process. With TESTS there is but one; PYTEST=-n0 (as --pdb needs it) and PYTEST=-n2 say it otherwise.
+# Whole stacks run alone, since their tests are about what happens in real time; the others share the processors.
 test: $(READY) ## All tests; TESTS=path and PYTEST=options narrow them
-	$(BIN)/python -m pytest $(if $(TESTS),,-n 4) --dist loadfile --no-loadscope-reorder $(PYTEST) $(TESTS)
+ifdef TESTS
+	$(BIN)/python -m pytest $(PYTEST) $(TESTS)
+else
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) \
+		-m "not chaos and not real_model and not e2e and not chaos_short"
+	$(BIN)/python -m pytest $(PYTEST) -m "e2e or chaos_short"
+endif
 
 check: $(READY) ## Lint, types, import contracts
 	$(BIN)/ruff check .
