@@ -29,6 +29,8 @@ dev: $(READY) ## The whole stack, until Ctrl-C
 # Most of the time is waiting, hence more processes than cores. A file's tests share what they start, so they stay in one
 # process. With TESTS there is but one; PYTEST=-n0 (as --pdb needs it) and PYTEST=-n2 say it otherwise.
 # Whole stacks run alone, since their tests are about what happens in real time; the others share the processors.
+# (What pytest makes of the tests' code is kept, for the second run.)
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## All tests; TESTS=path and PYTEST=options narrow them
 ifdef TESTS
 	$(BIN)/python -m pytest $(PYTEST) $(TESTS)

@@ -36,7 +36,7 @@ from worker import build_worker
 
 T = TypeVar("T")
 _numbers = count(1)
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 150
 OVER = (JobState.SUCCEEDED, JobState.CANCELLED, JobState.DISCARDED, JobState.DEAD)
 
 
