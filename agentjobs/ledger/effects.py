@@ -280,17 +280,15 @@ def _refuse_begun(row: Any, intent: Intent) -> None:
 
 
 def _forbidden(row: Any, intent: Intent) -> PermanentError:
-    messages = {
-        "access_denied": f"the user has no grant for {intent.grant}",
-        "not_approved": f"{intent.name} needs an approval of just this call, given in time and not used before",
-        "deadline_exceeded": "the job's deadline has passed",
-        "budget_exceeded": _too_dear(row, intent),
-        "tenant_budget_exceeded": _too_dear_for_tenant(row, intent),
+    not_approved = f"{intent.name} needs an approval of just this call, given in time and not used before"
+    refusals = {
+        "access_denied": (Category.ACCESS_DENIED, f"the user has no grant for {intent.grant}"),
+        "not_approved": (Category.ACCESS_DENIED, not_approved),
+        "deadline_exceeded": (Category.DEADLINE_EXCEEDED, "the job's deadline has passed"),
+        "budget_exceeded": (Category.BUDGET_EXCEEDED, _too_dear(row, intent)),
+        "tenant_budget_exceeded": (Category.BUDGET_EXCEEDED, _too_dear_for_tenant(row, intent)),
     }
-    verdict = row["verdict"]
-    if verdict == "not_approved":
-        return PermanentError(Category.ACCESS_DENIED, messages[verdict])
-    return PermanentError(Category(verdict.removeprefix("tenant_")), messages[verdict])
+    return PermanentError(*refusals[row["verdict"]])
 
 
 def _too_dear(row: Any, intent: Intent) -> str:

@@ -7,8 +7,10 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.front import Front, new_app
 from tests.ledger.fixtures import folder_ledger, ledger
+from tests.ledger.scene import Scene
 
 __all__ = ["folder_ledger", "ledger"]
 
@@ -44,3 +46,21 @@ async def rita(front: Front) -> AsyncClient:
 async def adam(front: Front) -> AsyncClient:
     """The admin of acme, whose key was the installation's first."""
     return front.of("adam")
+
+
+@pytest.fixture
+def key(front: Front) -> str:
+    """Ann's."""
+    return front.keys["ann"]
+
+
+@pytest.fixture
+def scene(front: Front) -> Scene:
+    """Jobs of acme, made without HTTP."""
+    return front.scene
+
+
+@pytest.fixture
+async def dsn(ledger: Ledger, postgres: EmbeddedPostgres) -> str:
+    """The address of the database, for a process or a connection of the test's own."""
+    return postgres.dsn(await ledger.database.pool.fetchval("SELECT current_database()"))

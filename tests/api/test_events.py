@@ -24,16 +24,6 @@ async def served(front: Front, postgres: EmbeddedPostgres) -> AsyncIterator[Serv
         yield opened
 
 
-@pytest.fixture
-def key(front: Front) -> str:
-    return front.keys["ann"]
-
-
-@pytest.fixture
-def scene(front: Front) -> Scene:
-    return front.scene
-
-
 async def finished(scene: Scene) -> str:
     """A job that has succeeded, with several events; its id."""
     job_id = await scene.running()

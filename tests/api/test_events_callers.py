@@ -17,7 +17,6 @@ from agentjobs.ledger.events import Place
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.settings import StartError
-from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.event_source import EventSource, Served, serving
 from tests.api.front import Front, check_problem
 from tests.api.test_process import served as process_served
@@ -30,11 +29,6 @@ CHANGES = {
     "another role": "UPDATE api_keys SET roles = '{submit,review}' WHERE id = $1",
     "another user": """UPDATE api_keys SET "user" = 'ben' WHERE id = $1""",
 }
-
-
-@pytest.fixture
-async def dsn(ledger: Ledger, postgres: EmbeddedPostgres) -> str:
-    return postgres.dsn(await ledger.database.pool.fetchval("SELECT current_database()"))
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from agentjobs.ledger import events as ledger_events
 from agentjobs.ledger import session
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.event_source import Served, listener, serving, write_event
 from tests.api.front import Front
 from tests.api.test_process import served as process_served
@@ -32,24 +31,9 @@ WELL_BELOW_SECONDS = 9
 
 
 @pytest.fixture
-async def dsn(ledger: Ledger, postgres: EmbeddedPostgres) -> str:
-    return postgres.dsn(await ledger.database.pool.fetchval("SELECT current_database()"))
-
-
-@pytest.fixture
 async def served(front: Front, dsn: str) -> AsyncIterator[Served]:
     async with serving(front.ledger, dsn) as opened:
         yield opened
-
-
-@pytest.fixture
-def key(front: Front) -> str:
-    return front.keys["ann"]
-
-
-@pytest.fixture
-def scene(front: Front) -> Scene:
-    return front.scene
 
 
 async def test_what_happens_between_snapshot_and_waiting_comes_once_and_at_once(

@@ -15,7 +15,6 @@ from agentjobs.api import event_feed, event_stream
 from agentjobs.ledger.events import CHANNEL
 from agentjobs.ledger.identity import Role
 from agentjobs.ledger.ledger import Ledger
-from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.api.event_source import Served, listener, serving, write_event
 from tests.api.front import Front
 from tests.api.test_process import ended
@@ -34,25 +33,10 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 
 
 @pytest.fixture
-async def dsn(ledger: Ledger, postgres: EmbeddedPostgres) -> str:
-    return postgres.dsn(await ledger.database.pool.fetchval("SELECT current_database()"))
-
-
-@pytest.fixture
 async def served(front: Front, dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     monkeypatch.setattr(event_feed, "LINGER_SECONDS", 0.05)
     async with serving(front.ledger, dsn) as opened:
         yield opened
-
-
-@pytest.fixture
-def key(front: Front) -> str:
-    return front.keys["ann"]
-
-
-@pytest.fixture
-def scene(front: Front) -> Scene:
-    return front.scene
 
 
 async def test_the_bell_alone_brings_events(

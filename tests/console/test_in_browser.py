@@ -21,7 +21,7 @@ from tests.console.browser import PATIENCE_MILLISECONDS, chromium, signed_in
 from tests.e2e.conftest import options_for, started
 from tests.world import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console-stack")]
+pytestmark = pytest.mark.e2e
 
 HOSTILE = """<img src=x onerror="alert(1)"><script>alert(2)</script> printer 'on' fire"""
 PHONE = {"width": 360, "height": 740}
