@@ -26,9 +26,11 @@ SELECT * FROM erasures WHERE id = :id AND tenant = :tenant;
 
 -- name: erasures_under_way
 -- Those that nobody has looked at for the longest time: an order that waits for its jobs' ends holds up no other one.
-UPDATE erasures SET looked_at = clock_timestamp()
- WHERE id IN (SELECT id FROM erasures WHERE completed_at IS NULL ORDER BY looked_at LIMIT :batch FOR UPDATE SKIP LOCKED)
-RETURNING *;
+WITH next AS MATERIALIZED (
+    SELECT id FROM erasures WHERE completed_at IS NULL ORDER BY looked_at LIMIT :batch FOR UPDATE SKIP LOCKED
+)
+UPDATE erasures SET looked_at = clock_timestamp() FROM next WHERE erasures.id = next.id
+RETURNING erasures.*;
 
 -- name: claim_ended_to_erase
 SELECT id FROM jobs

@@ -43,10 +43,13 @@ UPDATE jobs
 
 -- name: claim_workflow_looks
 -- Each is another relay's again when this one does not come back in time.
+WITH next AS MATERIALIZED (
+    SELECT id FROM jobs WHERE workflow_look_at <= now()
+     ORDER BY workflow_look_at LIMIT :batch FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE jobs SET workflow_look_at = now() + make_interval(secs => :lease_seconds::double precision)
- WHERE id IN (SELECT id FROM jobs WHERE workflow_look_at <= now()
-               ORDER BY workflow_look_at LIMIT :batch FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id;
+  FROM next WHERE jobs.id = next.id
+RETURNING jobs.id;
 
 -- name: look_for_workflows_again!
 UPDATE jobs SET workflow_look_at = now() + make_interval(secs => :wait_seconds::double precision)
