@@ -54,8 +54,9 @@ class DeskWork:
 
     @activity.defn
     async def look_at_letters(self, desk: DeskRef) -> DeskDone:
-        """Escalate what is open for too long, announce and carry out discards by policy."""
+        """Tell of calls that wait for a person; escalate letters by age, announce and carry out discards."""
         with judged():
+            await self._ledger.alerts.record_approvals(desk.tenant, sinks=tuple(self._sinks))
             await self._escalate(desk.tenant)
             await self._retain(desk.tenant)
             return await self._done(desk.tenant)

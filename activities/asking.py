@@ -20,6 +20,7 @@ from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.providers.model import Brief, Listener, ModelProvider
 from agentjobs.providers.models import Models
+from agentjobs.tracing import calls, spans
 
 Question = Callable[[ModelProvider, Brief, Listener], Awaitable[Reply]]
 
@@ -74,7 +75,7 @@ class Asking:
         brief = brief.model_copy(update=self._known_of(begun))
         try:
             if not provider.metered:
-                reply = await self._question(provider, brief, listener)
+                reply = await self._questioned(provider, brief, listener)
             else:
                 reply = await self._metered(provider, begun.attempt_id, brief, listener)
         except JobError as error:
@@ -122,12 +123,23 @@ class Asking:
             self._model, attempt_id, tokens=tokens, limits=self._access.limits
         )
         try:
-            reply = await self._question(provider, brief, listener)
+            reply = await self._questioned(provider, brief, listener)
         except JobError as error:
             await self._report(attempt_id, error.category, **_told_by(error))
             raise
         await self._report(attempt_id, None, retry_after_seconds=None, tokens=reply.usage.tokens)
         return reply
+
+    async def _questioned(self, provider: ModelProvider, brief: Brief, listener: Listener) -> Reply:
+        with spans.current(calls.model_call(self._model, self._agent)) as span:
+            try:
+                reply = await self._question(provider, brief, listener)
+            except JobError as error:
+                if error.paid is not None:
+                    calls.paid(span, error.paid)
+                raise
+            calls.paid(span, reply.usage, reply.model)
+            return reply
 
     async def _report(
         self, attempt_id: int, category: Category | None, *, retry_after_seconds: float | None, tokens: int | None

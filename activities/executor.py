@@ -190,7 +190,8 @@ class Executor:
         require_settled(
             seconds_until_settled(in_time.limit_seconds, work.landing_horizon_seconds, begun.since_sent_seconds)
         )
-        await self._ledger.effects.send_again(intent.key)
+        if not await self._ledger.effects.send_again(intent.key, begun.sent_at):
+            raise _overtaken()
         return None
 
     async def _in_one_transaction(

@@ -14,6 +14,7 @@ from agentjobs.domain.failures import Category, JobError, PermanentError, failur
 from agentjobs.domain.waits import Tried, Verdict, judge
 from agentjobs.ledger.database import as_job_error
 from agentjobs.ledger.effects import CancelRequested, NotLive
+from agentjobs.tracing.runs import run_ended
 
 log = structlog.get_logger()
 
@@ -67,8 +68,11 @@ def exhausted(step: str) -> ApplicationError:
 
 
 def told(error: NotLive | CancelRequested) -> ApplicationError:
-    """What the ledger says of the job, for its workflow: neither is a failure."""
+    """What the ledger says of the job, for its workflow: neither is a failure. (Of a job that somebody else has
+    ended, nobody else tells the run's span.)
+    """
     if isinstance(error, NotLive):
+        run_ended(error.state)
         return ApplicationError(
             str(error), error.state, type=JOB_OVER, non_retryable=True, category=ApplicationErrorCategory.BENIGN
         )

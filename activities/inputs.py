@@ -90,9 +90,10 @@ class UndoneOutcome(StrEnum):
 
 
 class Finished(JobRef):
-    """Record this final state."""
+    """Record this final state. `generation`: how often the job had died; runs of an older release tell none."""
 
     state: JobState
+    generation: int | None = None
 
 
 class Death(JobRef):

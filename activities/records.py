@@ -15,6 +15,7 @@ from agentjobs.failpoints import Failpoints
 from agentjobs.ledger.approvals import WantedCall
 from agentjobs.ledger.effects import CancelRequested, NotLive
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.tracing.runs import run_ended
 
 
 class Records:
@@ -30,8 +31,11 @@ class Records:
         """The final state."""
         with judged():
             await self._failpoints.reach("outcome.before_record")
-            state = await self._ledger.outcomes.finish(finished.job_id, finished.state)
+            state = await self._ledger.outcomes.finish(
+                finished.job_id, finished.state, generation=finished.generation
+            )
             await self._failpoints.reach("outcome.after_record")
+            run_ended(state)
             if state is finished.state:
                 job_ended(state)
             return StateNow(state=state)
@@ -64,6 +68,7 @@ class Records:
                 death.job_id, generation=death.generation, failure=death.failure, worker=self._worker.id
             )
             await self._failpoints.reach("outcome.after_record")
+            run_ended(state, death.failure.reason if state is JobState.DEAD else None)
             if state is JobState.DEAD:
                 job_ended(state, death.failure.reason)
             return StateNow(state=state)

@@ -14,13 +14,14 @@ from activities.model_calls import arguments_asked_for
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectClass, EffectKind, EffectState, seconds_until_settled
-from agentjobs.domain.failures import Category, KeyConflict, PermanentError
+from agentjobs.domain.failures import Category, KeyConflict, PermanentError, RetryableError
 from agentjobs.domain.job import Frozen
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.effects import Begun, Intent
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.records import EffectRecord
 from agentjobs.tools.tool import ReconcilableTool, Tool, ToolContext, ToolRegistry, UndoableTool, parsed
+from agentjobs.tracing import calls, names, spans
 
 
 class Compensated(Frozen):
@@ -51,7 +52,8 @@ class ToolRuns:
             if keys.fingerprint_of_call(tool.name, given) != intent.fingerprint:
                 raise KeyConflict(recorded=keys.fingerprint_of_call(tool.name, given), given=intent.fingerprint)
             arguments = parsed(tool, given, Category.INVALID_INPUT)
-            return Reply(await tool.call(arguments, _context(begun, connection)))
+            with spans.current(calls.tool_call(tool.name)):
+                return Reply(await tool.call(arguments, _context(begun, connection)))
 
         await self._executor.carry_out(intent, Work(call, *_reconciliation(tool)), with_done=True)
         return Done(step=activity_id)
@@ -80,7 +82,7 @@ class ToolRuns:
         """Compensate one effect, once; or find that it never happened, and make sure that it never will."""
         with judged():
             key = keys.step_key(step.job_id, step.undone)
-            await self._ledger.effects.abandon(key)
+            await self._ledger.effects.abandon(step.job_id, key)
             effect = await self._ledger.effects.read(key)
             tool = self._tools.get(step.tool)
             if effect is None or effect.state is EffectState.ABANDONED or not isinstance(tool, UndoableTool):
@@ -101,7 +103,8 @@ class ToolRuns:
         async def call(begun: Begun, connection: Connection | None) -> Reply:
             receipt = effect.result or await self._landed(tool, begun, effect)
             if receipt is not None:
-                await tool.undo(receipt, _context(begun, connection))
+                with spans.current(calls.tool_call(tool.name, names.Span.UNDO)):
+                    await tool.undo(receipt, _context(begun, connection))
             return Reply(Compensated(undone=step.undone, was_there=receipt is not None))
 
         stored = await self._executor.carry_out(intent, Work(call, undone_key=effect.key))
@@ -122,7 +125,8 @@ class ToolRuns:
         limit = activity.info().start_to_close_timeout or timedelta()
         since = effect.since_sent.total_seconds()
         require_settled(seconds_until_settled(limit.total_seconds(), tool.landing_horizon_seconds, since))
-        await self._ledger.effects.give_up(effect.key)
+        if not await self._ledger.effects.give_up(effect.key, effect.sent_at):
+            raise RetryableError(Category.UNAVAILABLE, "the effect to undo has changed since it was looked at")
         return None
 
 

@@ -31,6 +31,7 @@ from agentjobs.domain.request import NewJob
 from agentjobs.ledger.database import Connection, load_statements
 from agentjobs.ledger.jobs import JobErased, KeyInFlight, KeyReused, Submission, accepted_within
 from agentjobs.ledger.submissions import submission_of
+from agentjobs.tracing.contexts import current_traceparent
 
 __all__ = [
     "EnqueueError",
@@ -128,7 +129,10 @@ def _submission(
     named = None if budget is None else budget.model_dump(exclude_none=True)
     new = _valid({**given, "budget": named})
     spec = agents.current(new.agent)
-    return submission_of(new, spec, Principal(tenant=tenant, user=user), origin=ORIGIN, key=key)
+    # The span is the caller's own, by OpenTelemetry's API.
+    here = current_traceparent()
+    principal = Principal(tenant=tenant, user=user)
+    return submission_of(new, spec, principal, origin=ORIGIN, key=key, traceparent=here)
 
 
 def _valid(given: dict[str, Any]) -> NewJob:

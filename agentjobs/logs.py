@@ -11,10 +11,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
+from opentelemetry import trace
 from structlog.typing import EventDict, Processor
 
 LONGEST_TEXT: Final = 500
 """Characters of a value: an event is read by people, and no id is longer."""
+
+
+def _with_trace(_: object, __: str, event: EventDict) -> EventDict:
+    place = trace.get_current_span().get_span_context()
+    if place.is_valid:
+        event["trace_id"], event["span_id"] = f"{place.trace_id:032x}", f"{place.span_id:016x}"
+    return event
+
 
 _SHARED: Final[tuple[Processor, ...]] = (
     structlog.contextvars.merge_contextvars,
@@ -22,6 +31,7 @@ _SHARED: Final[tuple[Processor, ...]] = (
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _with_trace,
 )
 
 # At a lower level these tell whole addresses and, at DEBUG, the bodies of requests: what users wrote.

@@ -1,6 +1,7 @@
 """What every process of ours does at its start and at its end."""
 
 import asyncio
+import os
 import signal
 import sys
 import traceback
@@ -13,6 +14,7 @@ import uvloop
 
 from agentjobs.logs import configure_logging
 from agentjobs.settings import Settings, SettingsError, StartError, load
+from agentjobs.tracing.switch import traced
 
 log = structlog.get_logger()
 
@@ -25,7 +27,7 @@ def started(name: str, main: Callable[[Settings], Coroutine[Any, Any, None]]) ->
     try:
         settings = load()
         configure_logging(settings.log_level)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with traced(os.environ, name), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(main(settings))
     except SettingsError as error:
         return _refuse(name, str(error), EXIT_MISCONFIGURED)

@@ -33,6 +33,8 @@ from temporalio.service import RPCError
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentjobs.settings import StartError
+from agentjobs.tracing.spans import is_on
+from agentjobs.tracing.temporal import Tracing
 
 AGENT_JOB: Final = "AgentJob"
 DEAD_LETTER_DESK: Final = "DeadLetterDesk"
@@ -94,7 +96,9 @@ async def connect(metrics_address: str | None = None) -> Client:
     runtime = _runtime(metrics_address)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            client = await Client.connect(**config, data_converter=DATA_CONVERTER, runtime=runtime)
+            client = await Client.connect(
+                **config, data_converter=DATA_CONVERTER, runtime=runtime, interceptors=tracing_interceptors()
+            )
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
             return client
     except RPCError as error:
@@ -102,6 +106,11 @@ async def connect(metrics_address: str | None = None) -> Client:
         raise StartError(why) from None
     except (RuntimeError, TimeoutError):
         raise StartError(f"no Temporal server answers at {target}; check TEMPORAL_ADDRESS") from None
+
+
+def tracing_interceptors() -> list[Tracing]:
+    """What a client needs for traces: nothing in a process that tells of none."""
+    return [Tracing()] if is_on() else []
 
 
 def meter_of(client: Client) -> MetricMeter:

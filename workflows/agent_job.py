@@ -191,7 +191,7 @@ class AgentJob:
         return decisions.approval_given(self._progress)
 
     async def _finish(self, state: JobState) -> JobState:
-        now = await self._steps.record_outcome(state)
+        now = await self._steps.record_outcome(self._generation, state)
         if now.state in LIVE:
             # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
             raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)

@@ -1,4 +1,7 @@
-"""DeadLetterDesk: one a tenant. Hears of every death, and sees to it that somebody is told, and told again."""
+"""DeadLetterDesk: one a tenant. Hears of every death, and sees to it that somebody is told, and told again.
+
+It also hears of calls that begin to wait for a person.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -48,6 +51,11 @@ class DeadLetterDesk:
         self._in_batches = True
         for notice in notices:
             self.job_died(notice)
+
+    @workflow.signal
+    def approvals_requested(self) -> None:
+        """Calls wait for a person. The ledger knows which: a look finds them, with those that come by then."""
+        self._look_at = _earlier(self._look_at, workflow.now() + alerts.WINDOW)
 
     @workflow.query
     def waiting_notices(self) -> list[DeathNotice]:

@@ -105,12 +105,12 @@ class Steps:
             **options.UNDO,
         )
 
-    async def record_outcome(self, state: JobState) -> StateNow:
-        """The end, into the ledger."""
+    async def record_outcome(self, generation: int, state: JobState) -> StateNow:
+        """The end, into the ledger. generation: how often the job has died."""
         return await _to_its_end(
             workflow.execute_activity_method(
                 Records.record_outcome,
-                Finished(**self._ref, state=state),
+                Finished(**self._ref, state=state, generation=generation),
                 activity_id="outcome",
                 summary=f"into the ledger: {state}",
                 **options.RECORD,

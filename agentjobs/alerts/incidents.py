@@ -116,13 +116,12 @@ def _ticket(alert: Alert, base: str | None) -> NewTicket:
     subject = f"{_told(alert)}: {alert.agent}, {alert.reason}"
     lines = [
         f"{subject}.",
-        f"Dead letters: {alert.letter_count}, with effects in doubt: {alert.in_doubt_count}.",
-        f"First death {alert.first_died_at:{_MOMENT}}, last {alert.last_died_at:{_MOMENT}}.",
+        *_counted(alert),
         f"Alert {alert.id}. Later alerts of the day for the same agent and reason open no further incident.",
         "",
         *links(alert, base),
     ]
-    urgent = alert.kind is AlertKind.ESCALATED or alert.letter_count > 1
+    urgent = alert.kind is AlertKind.ESCALATED or alert.count > 1
     return NewTicket(
         subject=subject[:200],
         body="\n".join(lines),
@@ -130,6 +129,15 @@ def _ticket(alert: Alert, base: str | None) -> NewTicket:
         urgency="high" if urgent else "normal",
         language="en",
     )
+
+
+def _counted(alert: Alert) -> list[str]:
+    if alert.kind.topic == "approval":
+        counted, what = f"Calls that wait for an approval: {alert.count}.", "request"
+    else:
+        counted = f"Dead letters: {alert.count}, with effects in doubt: {alert.in_doubt_count}."
+        what = "death"
+    return [counted, f"First {what} {alert.first_at:{_MOMENT}}, last {alert.last_at:{_MOMENT}}."]
 
 
 def _told(alert: Alert) -> str:
@@ -142,5 +150,9 @@ def _told(alert: Alert) -> str:
             return "Dead letters wait for a decision"
         case AlertKind.DISCARDING:
             return "Dead letters are about to be discarded"
+        case AlertKind.APPROVAL_REQUESTED:
+            return "A call waits for an approval"
+        case AlertKind.APPROVALS_REQUESTED:
+            return "Calls wait for an approval"
         case _:
             assert_never(alert.kind)

@@ -14,6 +14,7 @@ from fastapi.security import HTTPBearer
 from agentjobs.api.guesses import Guesses
 from agentjobs.api.problems import Problem
 from agentjobs.ledger.identity import KEY_PREFIX, Caller, Identity, Role
+from agentjobs.tracing import names, spans
 
 CACHE_SECONDS = 5.0
 """How long another process may still take a key that was revoked; the one that revokes it stops at once. One that
@@ -101,6 +102,7 @@ class Having:
         if not hasattr(request.state, "caller"):
             request.state.caller = await _authenticated(request)
         caller: Caller = request.state.caller
+        spans.about({names.TENANT: caller.tenant})
         if caller.roles.isdisjoint(self.roles):
             wanted = " or ".join(self.roles)
             raise Problem(

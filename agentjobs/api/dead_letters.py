@@ -29,6 +29,7 @@ from agentjobs.ledger.identity import Caller
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.letter_report import WINDOW_HOURS, WINDOW_HOURS_LIMIT
 from agentjobs.ledger.records import DeadLetterRecord
+from agentjobs.tracing import contexts, names, spans
 
 Payload = dict[str, str | bool]
 Window = Annotated[
@@ -146,7 +147,7 @@ def _check_steps(steps: int, letter: DeadLetterRecord, order: RedriveOrder, agen
     response_model=DeadLetterShown,
     operation_id="discardDeadLetter",
     summary="Give the dead job up",
-    responses=problems_with_body(404, 409),
+    responses=problems_with_body(404, 409, 410),
 )
 async def discard(
     id: str, order: DiscardOrder, caller: Reviewer, ledger: LedgerPart, links: LinksPart
@@ -167,7 +168,14 @@ async def _ask(
 ) -> DeadLetterShown:
     try:
         known = await ledger.dead_letters.request(
-            action, caller.tenant, id, actor=caller.user, note=note, payload=payload, correction=correction
+            action,
+            caller.tenant,
+            id,
+            actor=caller.user,
+            note=note,
+            payload=payload,
+            correction=correction,
+            traceparent=contexts.current_traceparent(),
         )
     except BeingUndone:
         detail = "The job only goes on to be undone: redrive it without another input, or discard it."
@@ -175,10 +183,12 @@ async def _ask(
     except NotRaised as low:
         raise unacceptable(f"/budget/{low.limit}", _told_of(low)) from None
     except NotOpen as taken:
+        found(await ledger.dead_letters.read(caller.tenant, id))  # an erased one is gone, and not taken
         detail = f"The letter is {taken.state} already; only an open one takes a word."
         raise Problem(409, "letter_not_open", detail) from None
     if not known:
         raise not_found()
+    spans.about({names.JOB: id})
     return dead_letter_shown(found(await ledger.dead_letters.read(caller.tenant, id)), links)
 
 

@@ -9,11 +9,13 @@ from types import TracebackType
 
 import structlog
 from fastapi import Request
+from opentelemetry.trace import Span
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentjobs.api import problems
 from agentjobs.api.strict_json import BODY_LIMIT, too_large
+from agentjobs.api.trace_context import answered, request_span
 from agentjobs.domain.failures import RetryableError
 from agentjobs.ledger.database import is_unavailable
 
@@ -49,10 +51,11 @@ class Edge:
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         scope.setdefault("state", {})["request_id"] = answer.request_id
-        try:
-            await self._answered(scope, receive, answer)
-        finally:
-            self._told(scope, answer, time.perf_counter() - began)
+        with request_span(Request(scope), answer.request_id) as span:
+            try:
+                await self._answered(scope, receive, answer)
+            finally:
+                self._told(scope, answer, time.perf_counter() - began, span)
 
     async def _answered(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         request = Request(scope, receive)
@@ -67,11 +70,12 @@ class Edge:
                 raise  # half an answer is out: only the end of the connection can tell the caller
             await problems.response(request, problem_of(request, error))(scope, receive, answer.send)
 
-    def _told(self, scope: Scope, answer: "_Answer", seconds: float) -> None:
+    def _told(self, scope: Scope, answer: "_Answer", seconds: float, span: Span) -> None:
         method = "HEAD" if answer.bodiless else scope["method"] if scope["method"] in METHODS else "other"
         route = getattr(scope.get("route"), "path", "unknown")
         status = answer.status or INTERNAL_ERROR
         self._measure(method=method, route=route, status=status, seconds=seconds)
+        answered(span, method=method, route=route, status=status)
         log.info(
             "request",
             request_id=answer.request_id,

@@ -15,7 +15,6 @@ from agentjobs.api.problems import RETRY_SECONDS, Problem, erased, unacceptable
 from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
 from agentjobs.api.strict_route import StrictRoute
-from agentjobs.api.trace_context import trace_id_of
 from agentjobs.domain.job import IDENTIFIER_PATTERN, Principal
 from agentjobs.domain.quotas import Limits, QuotaExceeded
 from agentjobs.domain.request import NewJob
@@ -24,6 +23,7 @@ from agentjobs.ledger.acceptance import accept_for_certain
 from agentjobs.ledger.jobs import Acceptance, JobErased, KeyInFlight, KeyReused, Submission
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.submissions import submission_of
+from agentjobs.tracing import contexts, names, spans
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -73,8 +73,10 @@ async def submit(
     spec = _known_agent(agents_of(request), new.agent)
     await failpoints_of(request).reach("submit.before_accept")
     principal = Principal(tenant=caller.tenant, user=caller.user)
-    submission = submission_of(new, spec, principal, origin="api", key=key, trace_id=trace_id_of(request))
+    here = contexts.current_traceparent()
+    submission = submission_of(new, spec, principal, origin="api", key=key, traceparent=here)
     job = await _accepted(ledger, submission, installation)
+    spans.about({names.JOB: job.id, names.AGENT: job.agent})
     await failpoints_of(request).reach("submit.after_accept")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     response.headers["Retry-After"] = str(POLL_SECONDS)

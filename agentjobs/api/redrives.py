@@ -35,6 +35,7 @@ from agentjobs.ledger.redrive_records import (
     Word,
     WordRefused,
 )
+from agentjobs.tracing.contexts import current_traceparent
 
 router = APIRouter(prefix="/v1/redrives", tags=["bulk redrives"], route_class=StrictRoute)
 
@@ -218,6 +219,7 @@ def _order(new: NewBulkRedrive, note: str, caller: Caller, key: str | None) -> R
         filter=_filter(new),
         key=key,
         fingerprint=fingerprint(new.model_dump(mode="json")),
+        traceparent=current_traceparent(),
         note=note,
         **new.model_dump(exclude={"filter", "note", "dry_run"}),
     )

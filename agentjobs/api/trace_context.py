@@ -1,25 +1,41 @@
-"""Reading the header traceparent (W3C Trace Context, section 3.2)."""
+"""The span of a request: a child of its caller's, if the header traceparent names one (W3C Trace Context)."""
 
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 from fastapi import Request
+from opentelemetry.trace import Span, SpanContext, SpanKind
 
-_TRACEPARENT = re.compile(
-    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<later>-.*)?"
-)
-_NO_TRACE = "0" * 32
-_NO_PARENT = "0" * 16
+from agentjobs.tracing import contexts, names, spans
 
+_UNTOLD: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds, by machines."""
 
-def trace_id_of(request: Request) -> str | None:
-    """The caller's trace id: 32 hexadecimal digits. None without a valid header: then a new trace begins."""
-    given = request.headers.getlist("traceparent")
-    told = _TRACEPARENT.fullmatch(given[0].strip(" \t")) if len(given) == 1 else None
-    if told is None or not _may_be(told["version"], told["later"]):
-        return None
-    return None if told["trace"] == _NO_TRACE or told["parent"] == _NO_PARENT else told["trace"]
+SERVER_ERROR: Final = 500
 
 
-def _may_be(version: str, later: str | None) -> bool:
-    # Version 00 ends after the flags; a later one may go on, and is read as far as it is known here.
-    return version != "ff" and (version != "00" or later is None)
+def caller_of(request: Request) -> SpanContext | None:
+    """The caller's span. None without a valid header: then a new trace begins."""
+    given = request.headers.getlist(contexts.HEADER)
+    return contexts.read(given[0].strip(" \t")) if len(given) == 1 else None
+
+
+@contextmanager
+def request_span(request: Request, request_id: str) -> Iterator[Span]:
+    """The block answers the request. What the span is called is known at its end: see `answered`."""
+    if request.scope["path"] in _UNTOLD:
+        yield spans.UNTOLD
+        return
+    caller = caller_of(request)
+    span = spans.begun("request", SpanKind.SERVER, {names.REQUEST: request_id}, parent=caller)
+    with spans.current(span):
+        yield span
+
+
+def answered(span: Span, *, method: str, route: str, status: int) -> None:
+    """The answer to the span's request is out."""
+    span.update_name(f"{method} {route}")
+    span.set_attributes({names.HTTP_METHOD: method, names.HTTP_ROUTE: route, names.HTTP_STATUS: status})
+    if status >= SERVER_ERROR:
+        spans.failed(span, str(status))

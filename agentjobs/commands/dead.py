@@ -17,12 +17,14 @@ from agentjobs.commands.errors import WrongUsage
 from agentjobs.commands.opening import DEFAULT_HOME, All, AsJson, Home, Limit, Opened, opened
 from agentjobs.commands.place import Door
 from agentjobs.commands.report_lines import REPORT_COLUMNS, report_facts, report_rows
+from agentjobs.domain.failures import Category
 
 app = typer.Typer(help="Jobs that cannot go on by themselves.", no_args_is_help=True)
 
 LetterId = Annotated[
     str, typer.Argument(metavar="ID", help="The id of the dead letter: its job's.", show_default=False)
 ]
+Reason = Annotated[Category | None, typer.Option(help="Only this reason.", show_default=False)]
 Note = Annotated[str, typer.Option(help="Why; kept with the decision.", show_default=False)]
 
 
@@ -36,7 +38,7 @@ class Policy(StrEnum):
 @app.command("list")
 def list_dead(
     context: typer.Context,
-    reason: Annotated[str | None, typer.Option(help="Only this reason.", show_default=False)] = None,
+    reason: Reason = None,
     agent: Annotated[str | None, typer.Option(help="Only jobs of this agent.", show_default=False)] = None,
     limit: Limit = 50,
     show_all: All = False,

@@ -22,7 +22,7 @@ def show(
 ) -> None:
     """Show the limits and what is in use. Another tenant's: with the first admin key only."""
     with opened(context, home, as_json=as_json, door=Door.READING if tenant is None else Door.REVIEW) as here:
-        _show(here, here.api.quota(tenant))
+        _show(here, here.api.quota(tenant), of_another=tenant is not None)
 
 
 @app.command("set")
@@ -55,27 +55,35 @@ def set_quota(
     with opened(context, home, as_json=as_json, door=Door.REVIEW) as here:
         now = here.api.quota(tenant)
         limits = {**now.own.model_dump(include=set(wanted)), **given, "running": running or now.running.limit}
-        _show(here, here.api.set_quota(tenant, limits))
+        _show(here, here.api.set_quota(tenant, limits), of_another=tenant is not None)
 
 
-def _show(here: Opened, quota: Quota) -> None:
+def _show(here: Opened, quota: Quota, *, of_another: bool) -> None:
     if here.screen.as_json:
         here.screen.document(quota.document())
         return
     here.screen.facts(
         [
             ("tenant", quota.tenant),
-            ("in flight", _words(quota.in_flight, f"of {quota.user}")),
-            ("per minute", _words(quota.per_minute, f"of {quota.user}")),
+            ("in flight", _of_a_user(quota.in_flight, None if of_another else quota.user)),
+            ("per minute", _of_a_user(quota.per_minute, None if of_another else quota.user)),
             ("queue length", _words(quota.queue_length, "of the tenant")),
             ("running", _words(quota.running, "of the tenant")),
         ]
     )
 
 
+def _of_a_user(use: InUse, user: str | None) -> str:
+    """What a user has is counted of the key's own: of another tenant's users it says nothing."""
+    return f"{_limit(use)} for each user" if user is None else _words(use, f"of {user}")
+
+
 def _words(use: InUse, whose: str) -> str:
-    told = "no limit" if use.limit is None else f"limit {use.limit}"
-    return f"{told}, {use.in_use} {whose}"
+    return f"{_limit(use)}, {use.in_use} {whose}"
+
+
+def _limit(use: InUse) -> str:
+    return "no limit" if use.limit is None else f"limit {use.limit}"
 
 
 def _number(name: str, word: str) -> int | None:

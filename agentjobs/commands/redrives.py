@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentjobs.commands.dead import Note, Policy
+from agentjobs.commands.dead import Note, Policy, Reason
 from agentjobs.commands.errors import WrongUsage
 from agentjobs.commands.opening import DEFAULT_HOME, All, AsJson, Home, Limit, Opened, opened
 from agentjobs.commands.place import Door
@@ -31,7 +31,6 @@ RedriveId = Annotated[
 ]
 
 
-Reason = Annotated[str | None, typer.Option(help="Only this reason.", show_default=False)]
 Agent = Annotated[str | None, typer.Option(help="Only jobs of this agent.", show_default=False)]
 Version = Annotated[str | None, typer.Option(help="Only jobs of this version of their agent.", show_default=False)]
 DiedBefore = Annotated[

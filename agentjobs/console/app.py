@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from agentjobs.console import (
+    admin,
     approvals,
     audit,
     dead_letters,
@@ -31,7 +32,10 @@ ROUTERS = (
     signing_in.router,
     signing_in.signed_in,
     files.router,
-    *(part.router for part in (overview, jobs, job_stream, approvals, dead_letters, redrives, usage, audit)),
+    *(
+        part.router
+        for part in (overview, jobs, job_stream, approvals, dead_letters, redrives, usage, audit, admin)
+    ),
 )
 
 Clock = Callable[[], datetime]

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+from datetime import UTC, datetime
 from typing import Final, TypeVar
 from urllib.parse import parse_qsl
 
@@ -46,6 +47,19 @@ class Form:
         if number is not None and not number.is_integer():
             raise Problem(422, "invalid_input", f"Give a whole number for {name.replace('_', ' ')}.")
         return None if number is None else int(number)
+
+    def moment(self, name: str) -> datetime | None:
+        """A point in time, of UTC unless it says. Raises Problem 422."""
+        given = self.text(name)
+        try:
+            moment = None if given is None else datetime.fromisoformat(given)
+        except ValueError:
+            raise Problem(422, "invalid_input", f"Give a date and a time for {name.replace('_', ' ')}.") from None
+        return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    def several(self, name: str) -> list[str] | None:
+        """What was written with spaces, commas or line ends between; None for nothing."""
+        return (self.text(name) or "").replace(",", " ").split() or None
 
     def is_set(self, name: str) -> bool:
         """Whether a box is ticked."""

@@ -19,6 +19,12 @@ class Notice(StrEnum):
     BULK_RESUMED = "bulk_resumed"
     BULK_CANCELLED = "bulk_cancelled"
     BULK_APPROVED = "bulk_approved"
+    KEY_REVOKED = "key_revoked"
+    GRANT_ADDED = "grant_added"
+    GRANT_REVOKED = "grant_revoked"
+    WEBHOOK_ENABLED = "webhook_enabled"
+    WEBHOOK_TESTED = "webhook_tested"
+    DELIVERY_REPLAYED = "delivery_replayed"
 
 
 _SENTENCES: Final = {
@@ -30,7 +36,14 @@ _SENTENCES: Final = {
     Notice.BULK_STARTED: "The bulk redrive was accepted. The canary goes first.",
     Notice.BULK_PAUSED: "Paused: no further letter is touched. Jobs that were redriven before go on.",
     Notice.BULK_RESUMED: "It goes on where it was paused.",
+    Notice.BULK_CANCELLED: "Cancelled: no further letter is touched. Those that wait stay open.",
     Notice.BULK_APPROVED: "Approved: it begins with its canary.",
+    Notice.KEY_REVOKED: "Revoked for good. Another process of the API may take it for 5 seconds more.",
+    Notice.GRANT_ADDED: "Granted: it counts from the next effect on.",
+    Notice.GRANT_REVOKED: "Taken back: effects that begin from now on are refused.",
+    Notice.WEBHOOK_ENABLED: "It is told again of what happens from now on. What it missed can be sent once more.",
+    Notice.WEBHOOK_TESTED: "A test is on its way: its delivery says what becomes of it.",
+    Notice.DELIVERY_REPLAYED: "It is sent once more, under the same id.",
 }
 _BY_NAME: Final = {notice.value: sentence for notice, sentence in _SENTENCES.items()}
 

@@ -98,7 +98,14 @@ async def cancel(id: str, visit: Reviewing, ledger: LedgerPart, links: LinksPart
 
 
 def _ordered(form: Form) -> dict[str, object]:
-    wanted = {"reason": form.text("reason"), "agent": form.text("agent")}
+    wanted = {
+        "reason": form.text("reason"),
+        "agent": form.text("agent"),
+        "policy_version": form.text("policy_version"),
+        "died_after": form.moment("died_after"),
+        "died_before": form.moment("died_before"),
+        "ids": form.several("ids"),
+    }
     return {
         "filter": {name: value for name, value in wanted.items() if value is not None},
         "note": form.text("note"),

@@ -94,4 +94,5 @@ class _Only(Having):
 
 Submitting = Annotated[Session, Depends(_Only(Role.SUBMIT))]
 Reviewing = Annotated[Session, Depends(_Only(Role.REVIEW))]
+Administering = Annotated[Session, Depends(_Only(Role.ADMIN))]
 ReviewingOrAdmin = Annotated[Session, Depends(_Only(Role.REVIEW, Role.ADMIN))]

@@ -1,9 +1,9 @@
-"""A month's budget as bars."""
+"""A month's budget, and what may be had at once, as bars."""
 
 from dataclasses import dataclass
 from decimal import Decimal
 
-from agentjobs.api.schemas import MonthShown
+from agentjobs.api.schemas import MonthShown, QuotaShown, QuotaUseShown, RunningShown
 from agentjobs.console.charts import share
 from agentjobs.console.words import grouped, usd
 
@@ -25,6 +25,27 @@ def bars_of(month: MonthShown) -> tuple[SpendingBar, SpendingBar]:
     return (
         _tokens(month.spent.tokens, month.held_back.tokens, month.limits.tokens),
         _money(month.spent.usd, month.held_back.usd, month.limits.usd),
+    )
+
+
+def quota_bars(quotas: QuotaShown) -> tuple[SpendingBar, ...]:
+    """The user's own quotas, then the tenant's."""
+    return (
+        _quota("Your jobs that are not over", quotas.in_flight),
+        _quota("Your submissions within a minute", quotas.per_minute),
+        _quota("Jobs of the tenant that wait for their start", quotas.queue_length),
+        _quota("Jobs of the tenant that are started and not over", quotas.running),
+    )
+
+
+def _quota(name: str, use: QuotaUseShown | RunningShown) -> SpendingBar:
+    return SpendingBar(
+        name=name,
+        spent=grouped(use.in_use),
+        held_back=None,
+        limit=None if use.limit is None else grouped(use.limit),
+        spent_width=share(use.in_use, use.limit or 0),
+        held_back_width=0.0,
     )
 
 

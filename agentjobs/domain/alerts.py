@@ -1,4 +1,4 @@
-"""What an alert says, and how deaths are grouped into alerts.
+"""What an alert says, of deaths or of calls that wait for a person, and how deaths are grouped into alerts.
 
 Ids, codes and counts only: a letter's message may be made of somebody else's text, so it is linked to, not told.
 """
@@ -42,10 +42,12 @@ class AlertKind(StrEnum):
     JOBS_DIED = "jobs.died"
     ESCALATED = "dead_letters.escalated"
     DISCARDING = "dead_letters.discarding"
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVALS_REQUESTED = "approvals.requested"
 
     @property
     def topic(self) -> str:
-        """Of a death, each topic is told once (once a level)."""
+        """Of a death, or of a request for an approval, each topic is told once (once a level)."""
         match self:
             case AlertKind.JOB_DIED | AlertKind.JOBS_DIED:
                 return "died"
@@ -53,6 +55,8 @@ class AlertKind(StrEnum):
                 return "escalated"
             case AlertKind.DISCARDING:
                 return "discarding"
+            case AlertKind.APPROVAL_REQUESTED | AlertKind.APPROVALS_REQUESTED:
+                return "approval"
             case _:
                 assert_never(self)
 
@@ -83,19 +87,26 @@ class Alert(Frozen):
     kind: AlertKind
     level: int
     reason: str
+    """Of the deaths. Where calls wait for an approval: the tool that they are of."""
+
     agent: str
-    letter_count: int
+    count: int
     in_doubt_count: int
-    first_died_at: datetime
-    last_died_at: datetime
+    first_at: datetime
+    last_at: datetime
     shown_ids: tuple[str, ...]
     created_at: datetime
 
     @property
     def incident_key(self) -> str:
         """The operation key of the incident: the alerts of one reason, agent and day share one."""
-        group = f"{self.agent}.{self.reason}.{self.first_died_at:%Y-%m-%d}"
-        of_kind = {"died": "", "escalated": f".level-{self.level}", "discarding": ".discarding"}
+        group = f"{self.agent}.{self.reason}.{self.first_at:%Y-%m-%d}"
+        of_kind = {
+            "died": "",
+            "escalated": f".level-{self.level}",
+            "discarding": ".discarding",
+            "approval": ".approval",
+        }
         return f"{INCIDENT_PREFIX}{self.tenant}/incident.{group}{of_kind[self.kind.topic]}"
 
 

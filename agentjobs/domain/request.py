@@ -6,7 +6,7 @@ Strict: members that do not exist are refused, and a number is not a text. No re
 import re
 import unicodedata
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -15,12 +15,14 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    ModelWrapValidatorHandler,
     StringConstraints,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from agentjobs.domain.job import (
     DEFAULT_DEADLINE_SECONDS,
@@ -83,14 +85,24 @@ class Given(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _only_known_members(cls, given: Any) -> Any:
-        # Pydantic's own error names the unknown member, and so repeats what was sent.
-        if isinstance(given, dict) and not given.keys() <= cls.model_fields.keys():
-            told = {"known": ", ".join(cls.model_fields)}
-            raise PydanticCustomError("unknown_member", "Leave out what is not known; known are: {known}.", told)
-        return given
+    def _only_known_members(cls, given: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        # Pydantic's own error names the unknown member, and so repeats what was sent. All errors are told at once.
+        if not isinstance(given, dict) or given.keys() <= cls.model_fields.keys():
+            return validated(given)
+        told = {"known": ", ".join(cls.model_fields)}
+        unknown = PydanticCustomError("unknown_member", "Leave out what is not known; known are: {known}.", told)
+        errors = [InitErrorDetails(type=unknown, loc=(), input=None)]
+        try:
+            validated({name: value for name, value in given.items() if name in cls.model_fields})
+        except ValidationError as error:
+            errors += [_as_it_was_told(one) for one in error.errors(include_input=False, include_url=False)]
+        raise ValidationError.from_exception_data(cls.__name__, errors)
+
+
+def _as_it_was_told(error: ErrorDetails) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError(error["type"], error["msg"]), loc=error["loc"], input=None)
 
 
 class JobInput(Given):

@@ -1,10 +1,13 @@
-"""What is to be told about dead letters, and by which ways. One desk a tenant writes here."""
+"""What is to be told about dead letters and calls that wait for a person, and by which ways.
+
+One desk a tenant writes here.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from agentjobs.domain.alerts import SHOWN_IDS, Alert, DeathRef, Group
+from agentjobs.domain.alerts import SHOWN_IDS, SINGLES, Alert, DeathRef, Group
 from agentjobs.ledger.database import Database
 from agentjobs.ledger.records import Record
 
@@ -25,6 +28,10 @@ SHORTEST_PAUSE_SECONDS: Final = 60.0
 
 SILENT_SECONDS: Final = 2 * LONGEST_PAUSE_SECONDS
 """A desk with open letters that has not looked for this long is gone."""
+
+
+_COLUMNS: Final = {"count": "letter_count", "first_at": "first_died_at", "last_at": "last_died_at"}
+"""From before there were alerts about anything but deaths."""
 
 
 class Left(Record):
@@ -66,6 +73,27 @@ class Alerts:
                 for group in groups
             ]
         return [alert_id for alert_id in ids if alert_id is not None]
+
+    async def record_approvals(self, tenant: str, *, sinks: Sequence[str] = ()) -> list[str]:
+        """Alerts about calls that wait for a person and of which nobody was told: each is told of once.
+
+        Few one by one, many summed up by agent and tool. Returns the ids; each is due as those of `record` are.
+        """
+        async with self._database.transaction() as connection:
+            await self._database.run.one_desk_at_a_time(connection, tenant=tenant)
+            rows = self._database.run.record_approval_alerts(
+                connection,
+                tenant=tenant,
+                singles=SINGLES,
+                shown=SHOWN_IDS,
+                limit=LETTERS_A_LOOK,
+                sinks=[LOG_SINK, *sinks],
+            )
+            return [row["id"] async for row in rows]
+
+    async def tell_of_approvals_again(self) -> int:
+        """Queue a word to each desk that has told nobody of a request within a minute; to how many."""
+        return int(await self._database.run.tell_of_approvals_again(self._database.pool))
 
     async def unlogged(self, tenant: str) -> list[Alert]:
         """Alerts that do not stand in the log yet, as far as is known."""
@@ -149,4 +177,4 @@ class Alerts:
 
 def as_alert(row: dict[str, Any]) -> Alert:
     """A row with an alert in it."""
-    return Alert.model_validate({name: row[name] for name in Alert.model_fields})
+    return Alert.model_validate({name: row[_COLUMNS.get(name, name)] for name in Alert.model_fields})

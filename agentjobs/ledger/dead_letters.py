@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 from agentjobs.ledger.corrections import Correction, Corrections, InputChange
@@ -139,15 +140,25 @@ class DeadLetters:
         note: str,
         payload: dict[str, Any],
         correction: Correction | None = None,
+        traceparent: str | None = None,
     ) -> bool:
         """Record a person's word and queue it; with a redrive, change the job first as `correction` says.
+        traceparent: of the request that gives the word.
 
         False for an unknown letter. Raises NotOpen, BeingUndone or NotRaised, and has then changed nothing.
         """
+        word = partial(
+            self.ask,
+            action=action,
+            tenant=tenant,
+            job_id=job_id,
+            actor=actor,
+            note=note,
+            payload=payload,
+            traceparent=traceparent,
+        )
         if correction is None or correction.is_empty:
-            return await self.ask(
-                self._database.pool, action, tenant, job_id, actor=actor, note=note, payload=payload
-            )
+            return await word(self._database.pool)
         async with self._database.transaction() as connection:
             before = await self._corrections.lock(connection, tenant, job_id)
             if before is None:
@@ -158,7 +169,7 @@ class DeadLetters:
             await self._corrections.apply(
                 connection, job_id, correction, before, actor=actor, note=note, again=again
             )
-            return await self.ask(connection, action, tenant, job_id, actor=actor, note=note, payload=payload)
+            return await word(connection)
 
     async def ask(
         self,
@@ -170,6 +181,7 @@ class DeadLetters:
         actor: str,
         note: str,
         payload: dict[str, Any],
+        traceparent: str | None = None,
     ) -> bool:
         """The word alone, as part of the caller's own transaction. False for an unknown letter. Raises NotOpen."""
         row = await self._database.run.request_resolution(
@@ -180,6 +192,7 @@ class DeadLetters:
             actor=actor,
             note=note,
             payload=payload,
+            traceparent=traceparent,
         )
         if row is None:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -90,8 +91,11 @@ class Begun(BaseModel):
     job: Job
     attempt_id: int | None
     in_doubt: bool
+    sent_at: datetime
+    """When the last call that may have had the effect could begin; now, when this attempt is the first."""
+
     since_sent_seconds: float
-    """How long ago the last call that may have had the effect could begin; 0 when this attempt is the first."""
+    """How long ago that was."""
 
     destination_key: str
     """The key that the destination sees: the step key, and another one each time that a person says "again"."""
@@ -135,9 +139,13 @@ class Effects:
         _refuse(row, intent)
         return _begun(row, intent)
 
-    async def send_again(self, key: str) -> None:
-        """An effect in doubt is about to be called again: the earlier call cannot land any more."""
-        await self._database.run.send_again(self._database.pool, key=key)
+    async def send_again(self, key: str, sent_at: datetime) -> bool:
+        """An effect in doubt is about to be called again: the call of `sent_at` cannot land any more.
+
+        False when it must not be: meanwhile another attempt sends, or has completed it, or it was given up.
+        """
+        row = await self._database.run.send_again(self._database.pool, key=key, sent_at=sent_at)
+        return row is not None
 
     async def lock(self, connection: Connection, key: str) -> dict[str, Any] | None:
         """Lock the effect in the caller's transaction; its receipt if another attempt has completed it.
@@ -244,16 +252,23 @@ class Effects:
         """An effect in doubt was found at its destination: this is its receipt."""
         await self._database.run.adopt_effect(self._database.pool, key=key, result=result)
 
-    async def give_up(self, key: str) -> None:
-        """An effect in doubt is not at its destination, and cannot come there any more."""
-        await self._database.run.give_up_effect(self._database.pool, key=key)
+    async def give_up(self, key: str, sent_at: datetime) -> bool:
+        """An effect in doubt is not at its destination, and the call of `sent_at` cannot come there any more.
 
-    async def abandon(self, key: str) -> None:
+        False when it is no longer in that doubt: it was sent again, completed, or released.
+        """
+        row = await self._database.run.give_up_effect(self._database.pool, key=key, sent_at=sent_at)
+        return row is not None
+
+    async def abandon(self, job_id: str, key: str) -> None:
         """Give up an effect that certainly was not done, so that a late attempt cannot do it any more.
 
-        One in doubt at another system stays in doubt; one that is completed stays completed.
+        One in doubt at another system stays in doubt; one that is completed stays completed. One that was never
+        begun will not be: no step of the job begins any more.
         """
-        await self._database.run.abandon_effect(self._database.pool, key=key)
+        async with self._database.transaction() as connection:
+            await self._database.run.close_to_steps(connection, job_id=job_id)
+            await self._database.run.abandon_effect(connection, key=key)
 
 
 def _refuse(row: Any, intent: Intent) -> None:
@@ -330,6 +345,7 @@ def _begun(row: Any, intent: Intent) -> Begun:
         ),
         attempt_id=row["attempt_id"],
         in_doubt=row["in_doubt"],
+        sent_at=row["sent_at"],
         since_sent_seconds=row["since_sent"].total_seconds(),
         destination_key=keys.destination_key(intent.key, row["generation"]),
         receipt=row["result"],

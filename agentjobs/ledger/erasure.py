@@ -57,6 +57,17 @@ class Progress(Record):
     workflows_left: int
 
 
+class ListedErasure(Progress):
+    """An order with how far it has come."""
+
+    id: str
+    user: str | None
+    job_id: str | None
+    requested_by: str
+    created_at: datetime
+    completed_at: datetime | None
+
+
 class LeftOutside(Record):
     """What was done (state `begun`: perhaps) at a destination that is not ours. `key`: how it is called there."""
 
@@ -105,6 +116,14 @@ class Erasures:
         """One order."""
         row = await self._database.run.read_erasure(self._database.pool, id=erasure_id, tenant=tenant)
         return None if row is None else ErasureRecord.model_validate(dict(row))
+
+    async def page(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[ListedErasure]:
+        """Latest first; `before` is (created_at, id) of the last one of the page before."""
+        before_at, before_id = before or (None, None)
+        rows = self._database.run.list_erasures(
+            self._database.pool, tenant=tenant, before_at=before_at, before_id=before_id, limit=limit
+        )
+        return [ListedErasure.model_validate(dict(row)) async for row in rows]
 
     async def progress(self, erasure_id: str) -> Progress:
         """How far it has come."""

@@ -38,6 +38,10 @@ class Submission(BaseModel):
     key: str | None
     fingerprint: str
     trace_id: str = Field(default_factory=lambda: secrets.token_hex(16))
+    trace_parent: str | None = None
+    """The span of who submits, and whether it is sampled."""
+
+    trace_sampled: bool | None = None
 
 
 class Acceptance(JobRecord):
@@ -53,6 +57,18 @@ class Standing(Record):
     state: JobState
     generation: int
     step: str | None
+
+
+class JobTrace(Record):
+    """As much of a job as its spans need that no worker tells of."""
+
+    job_id: str
+    tenant: str
+    agent: str
+    generation: int
+    trace_id: str
+    trace_sampled: bool | None
+    dispatched_at: datetime | None
 
 
 class Refusal(Exception):
@@ -112,6 +128,11 @@ class Jobs:
         """Where a job of any tenant stands: for those who compare, never for callers."""
         row = await self._database.run.standing(self._database.pool, id=job_id)
         return None if row is None else Standing.model_validate(dict(row))
+
+    async def trace(self, job_id: str) -> JobTrace | None:
+        """Where a job of any tenant stands among spans."""
+        row = await self._database.run.trace_of_job(self._database.pool, id=job_id)
+        return None if row is None else JobTrace.model_validate(dict(row))
 
     async def page(
         self,
@@ -180,6 +201,8 @@ async def _accepted_row(
     while True:
         row: asyncpg.Record | None = await run.accept_job(executor, **_parameters(submission), **limits)
         if row is not None:
+            if row["refused"] is not None:
+                raise as_refusal(row)
             return row
         principal = submission.principal.model_dump()
         row = await run.find_by_key(executor, **principal, key=submission.key, **limits)
@@ -197,7 +220,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except asyncpg.PostgresError as error:
-        raise as_refusal(error) or _as_in_flight(error) or error from None
+        raise _as_in_flight(error) or error from None
 
 
 _WHEN_ACCEPTED: Final[dict[str, Any]] = {
@@ -244,6 +267,8 @@ def _parameters(submission: Submission) -> dict[str, Any]:
                 "key",
                 "fingerprint",
                 "trace_id",
+                "trace_parent",
+                "trace_sampled",
             }
         ),
         "tenant": submission.principal.tenant,

@@ -23,6 +23,7 @@ class Topic(StrEnum):
     DISCARD_JOB = "discard_job"
     APPROVAL_DECIDED = "approval_decided"
     JOB_DIED = "job_died"
+    APPROVAL_REQUESTED = "approval_requested"
 
 
 class OutboxRow(Record):
@@ -43,6 +44,14 @@ class OutboxRow(Record):
     budget_steps: int | None
     cancelling: bool
     """Somebody asked to cancel the job, and was told that it will be."""
+
+    created_at: datetime
+    traceparent: str | None
+    """Of the request that ordered this, where it is another one than the job's own."""
+
+    trace_id: str
+    trace_parent: str | None
+    trace_sampled: bool | None
 
 
 class Outbox:
@@ -65,9 +74,9 @@ class Outbox:
         rows = self._database.run.claim_commands(connection, batch=batch)
         return [OutboxRow.model_validate(dict(row)) async for row in rows]
 
-    async def claim_deaths(self, connection: Connection, batch: int) -> list[OutboxRow]:
-        """Deaths that desks are to hear of, oldest first."""
-        rows = self._database.run.claim_deaths(connection, batch=batch)
+    async def claim_desk_words(self, connection: Connection, batch: int) -> list[OutboxRow]:
+        """What desks are to hear of, deaths and requests for approvals, oldest first."""
+        rows = self._database.run.claim_desk_words(connection, batch=batch)
         return [OutboxRow.model_validate(dict(row)) async for row in rows]
 
     async def mark_started(self, connection: Connection, ids: list[int]) -> None:

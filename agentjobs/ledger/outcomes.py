@@ -30,10 +30,17 @@ class Outcomes:
             )
         return JobState(row["state"])
 
-    async def finish(self, job_id: str, state: JobState) -> JobState:
-        """Record the final state, and return the one that holds."""
+    async def finish(self, job_id: str, state: JobState, *, generation: int | None = None) -> JobState:
+        """Record the final state, and return the one that holds.
+
+        generation: how often the job had died when its run came to this end; None: whatever it is now.
+        """
         row = await self._database.run.finish(
-            self._database.pool, job_id=job_id, state=state, from_states=_states_before(state)
+            self._database.pool,
+            job_id=job_id,
+            state=state,
+            from_states=_states_before(state),
+            generation=generation,
         )
         return JobState(row["state"])
 

@@ -1,4 +1,4 @@
-"""A tenant at one glance: its jobs by state, and what its models cost this month."""
+"""A tenant at one glance: its jobs by state, what its models cost this month; and all tenants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 
 from agentjobs.domain.states import JobState
+from agentjobs.ledger.budgets import MonthRecord
 from agentjobs.ledger.database import Database
+from agentjobs.ledger.quotas import OwnLimits
 from agentjobs.ledger.records import Record
 
 COUNTED_AT_MOST = 1_000
@@ -40,6 +42,14 @@ class ModelUsage(Record):
     usd_reserved: Decimal
 
 
+class TenantMonth(MonthRecord, OwnLimits):
+    """A tenant's month and limits, and how many of its jobs wait for their start or are under way."""
+
+    tenant: str
+    queued: int
+    running: int
+
+
 class Overview:
     """Reads only."""
 
@@ -61,3 +71,8 @@ class Overview:
         """This month, by agent and model, the dearest first."""
         rows = self._database.run.usage_of_month(self._database.pool, tenant=tenant)
         return [ModelUsage.model_validate(dict(row)) async for row in rows]
+
+    async def tenants(self, *, limit: int) -> list[TenantMonth]:
+        """So many of all tenants, who has spent the most money first: for nobody but the operator."""
+        rows = self._database.run.tenants_this_month(self._database.pool, limit=limit)
+        return [TenantMonth.model_validate(dict(row)) async for row in rows]

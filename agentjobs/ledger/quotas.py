@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import asyncpg
 
-from agentjobs.domain.quotas import LOOK_AGAIN_SECONDS, Limits, QuotaExceeded, QuotaUse
+from agentjobs.domain.quotas import LOOK_AGAIN_SECONDS, Limits, Quota, QuotaExceeded, QuotaUse
 from agentjobs.ledger.database import Database
 from agentjobs.ledger.identity import Caller
 from agentjobs.ledger.records import Record
-
-REFUSED = "AJ429"
-"""The SQLSTATE of require_quotas (migration 0010)."""
 
 
 class OwnLimits(Record):
@@ -54,10 +49,7 @@ class Quotas:
         return done
 
 
-def as_refusal(error: asyncpg.PostgresError) -> QuotaExceeded | None:
-    """The refusal that the database's error stands for, or None for any other."""
-    if error.sqlstate != REFUSED:
-        return None
-    told = json.loads(error.detail or "{}")
-    wait_seconds = told.pop("wait_seconds") or LOOK_AGAIN_SECONDS
-    return QuotaExceeded(QuotaUse.model_validate(told), wait_seconds)
+def as_refusal(row: asyncpg.Record) -> QuotaExceeded:
+    """What `admit` (migration 0018) has refused."""
+    use = QuotaUse(quota=Quota(row["refused"]), limit=row["at_most"], in_use=row["in_use"])
+    return QuotaExceeded(use, row["wait_seconds"] or LOOK_AGAIN_SECONDS)

@@ -97,6 +97,7 @@ class EffectRecord(Record):
     in_doubt: bool
     begun_count: int
     generation: int
+    sent_at: datetime
     since_sent: timedelta
     result: dict[str, Any] | None
     begun_at: datetime

@@ -44,6 +44,8 @@ class RedriveOrder(BaseModel):
     verdict_seconds: int
     key: str | None
     fingerprint: str
+    traceparent: str | None = None
+    """Of the request that orders it."""
 
 
 class RedriveRecord(Record):

@@ -192,6 +192,7 @@ class Redrives:
                 actor=claimed["created_by"],
                 note=claimed["note"],
                 payload=payload,
+                traceparent=claimed["traceparent"],
             )
         except NotOpen as taken:
             return taken.state

@@ -2,6 +2,61 @@
 -- Why it is so, migrations/0001_ledger.sql says. Written by `python -m tests.ledger.documented_schema`;
 -- tests/ledger/test_schema.py fails when it differs from what the migrations make.
 
+CREATE FUNCTION public.admit(of_tenant text, of_user text, of_key text, of_fingerprint text, of_job text, of_tokens bigint, of_usd numeric, of_steps integer, in_flight integer, per_minute integer, queue_length integer) RETURNS TABLE(refused text, at_most integer, in_use integer, wait_seconds integer, quotas jsonb)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    beside CONSTANT integer := current_setting('max_connections');
+BEGIN
+    -- From here on the transaction has a number, also while it waits below: an order to erase what the user has submitted
+    -- is not complete before it has ended.
+    PERFORM pg_current_xact_id();
+    IF of_key IS NOT NULL THEN
+        INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id,
+                                      budget_tokens, budget_usd, budget_steps)
+        VALUES (of_tenant, of_user, 'submit', of_key, of_fingerprint, of_job, of_tokens, of_usd, of_steps)
+        ON CONFLICT DO NOTHING;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
+    quotas := '[]';
+    FOR refused, at_most IN
+        SELECT l.quota, l.at_most FROM quota_limits(of_tenant, in_flight, per_minute, queue_length) AS l
+         WHERE l.at_most IS NOT NULL
+    LOOP
+        in_use := NULL;
+        IF at_most > beside THEN
+            in_use := quota_in_use(refused, of_tenant, of_user, at_most);
+        END IF;
+        -- No more transactions than connections can be in flight beside this one. Where there is room for a job of
+        -- each, nobody need wait for anybody.
+        IF in_use IS NULL OR in_use + beside > at_most THEN
+            PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(
+                ' ', 'agentjobs.quota', refused, of_tenant, CASE WHEN refused <> 'queue_length' THEN of_user END), 0));
+            in_use := quota_in_use(refused, of_tenant, of_user, at_most);
+        END IF;
+        IF in_use >= at_most THEN
+            DELETE FROM idempotency_keys
+             WHERE tenant = of_tenant AND "user" = of_user AND operation = 'submit' AND key = of_key;
+            IF refused = 'per_minute' THEN
+                SELECT greatest(1, ceil(extract(
+                           epoch FROM created_at + interval '60 seconds' - clock_timestamp())))::integer
+                  INTO wait_seconds FROM jobs
+                 WHERE tenant = of_tenant AND "user" = of_user AND created_at > now() - interval '60 seconds'
+                 ORDER BY created_at DESC OFFSET at_most - 1 LIMIT 1;
+            END IF;
+            quotas := NULL;
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        quotas := quotas || jsonb_build_object('quota', refused, 'limit', at_most, 'in_use', in_use + 1);
+    END LOOP;
+    refused := NULL;
+    RETURN NEXT;
+END
+$$;
+
 CREATE FUNCTION public.audit_log_is_append_only() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -113,49 +168,6 @@ CREATE FUNCTION public.quota_uses(of_tenant text, of_user text, in_flight intege
       FROM quota_limits(of_tenant, in_flight, per_minute, queue_length)
 $$;
 
-CREATE FUNCTION public.require_quotas(of_tenant text, of_user text, in_flight integer, per_minute integer, queue_length integer) RETURNS jsonb
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    beside CONSTANT integer := current_setting('max_connections');
-    uses jsonb := '[]';
-    quota text;
-    at_most integer;
-    used integer;
-BEGIN
-    -- From here on the transaction has a number, also while it waits below: an order to erase what the user has submitted
-    -- is not complete before it has ended.
-    PERFORM pg_current_xact_id();
-    FOR quota, at_most IN
-        SELECT * FROM quota_limits(of_tenant, in_flight, per_minute, queue_length) AS l WHERE l.at_most IS NOT NULL
-    LOOP
-        used := NULL;
-        IF at_most > beside THEN
-            used := quota_in_use(quota, of_tenant, of_user, at_most);
-        END IF;
-        -- No more transactions than connections can be in flight beside this one. Where there is room for a job of
-        -- each, nobody need wait for anybody.
-        IF used IS NULL OR used + beside > at_most THEN
-            PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(
-                ' ', 'agentjobs.quota', quota, of_tenant, CASE WHEN quota <> 'queue_length' THEN of_user END), 0));
-            used := quota_in_use(quota, of_tenant, of_user, at_most);
-        END IF;
-        IF used >= at_most THEN
-            RAISE EXCEPTION 'over quota' USING ERRCODE = 'AJ429', DETAIL = jsonb_build_object(
-                'quota', quota, 'limit', at_most, 'in_use', used,
-                'wait_seconds', CASE WHEN quota = 'per_minute' THEN (
-                    SELECT greatest(1, ceil(extract(
-                               epoch FROM created_at + interval '60 seconds' - clock_timestamp())))::integer
-                      FROM jobs
-                     WHERE tenant = of_tenant AND "user" = of_user AND created_at > now() - interval '60 seconds'
-                     ORDER BY created_at DESC OFFSET at_most - 1 LIMIT 1) END);
-        END IF;
-        uses := uses || jsonb_build_object('quota', quota, 'limit', at_most, 'in_use', used + 1);
-    END LOOP;
-    RETURN uses;
-END
-$$;
-
 CREATE TABLE public.alert_deliveries (
     alert_id text NOT NULL,
     sink text NOT NULL,
@@ -213,10 +225,10 @@ CREATE TABLE public.alerts (
     last_died_at timestamp with time zone NOT NULL,
     shown_ids text[] NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT alerts_kind_known CHECK ((kind = ANY (ARRAY['job.died'::text, 'jobs.died'::text, 'dead_letters.escalated'::text, 'dead_letters.discarding'::text]))),
+    CONSTRAINT alerts_kind_known CHECK ((kind = ANY (ARRAY['job.died'::text, 'jobs.died'::text, 'dead_letters.escalated'::text, 'dead_letters.discarding'::text, 'approval.requested'::text, 'approvals.requested'::text]))),
     CONSTRAINT alerts_letter_count_positive CHECK ((letter_count > 0)),
     CONSTRAINT alerts_level_of_escalations CHECK (((level > 0) = (kind = 'dead_letters.escalated'::text))),
-    CONSTRAINT alerts_single_has_one CHECK (((kind <> 'job.died'::text) OR (letter_count = 1)))
+    CONSTRAINT alerts_single_has_one CHECK (((kind <> ALL (ARRAY['job.died'::text, 'approval.requested'::text])) OR (letter_count = 1)))
 );
 
 CREATE TABLE public.api_keys (
@@ -248,6 +260,7 @@ CREATE TABLE public.approvals (
     decided_by text,
     note text,
     used_at timestamp with time zone,
+    alerted_at timestamp with time zone,
     CONSTRAINT approvals_decided_by_a_person CHECK ((((decided_at IS NOT NULL) = (decided_by IS NOT NULL)) AND ((state <> ALL (ARRAY['approved'::text, 'rejected'::text, 'used'::text])) OR (decided_by IS NOT NULL)) AND ((state <> 'requested'::text) OR (decided_by IS NULL)))),
     CONSTRAINT approvals_number_positive CHECK ((number > 0)),
     CONSTRAINT approvals_state_known CHECK ((state = ANY (ARRAY['requested'::text, 'approved'::text, 'rejected'::text, 'expired'::text, 'used'::text]))),
@@ -451,6 +464,8 @@ CREATE TABLE public.jobs (
     content_removed_at timestamp with time zone,
     erased_at timestamp with time zone,
     workflow_look_at timestamp with time zone,
+    trace_parent text,
+    trace_sampled boolean,
     CONSTRAINT jobs_budget_steps_positive CHECK ((budget_steps > 0)),
     CONSTRAINT jobs_content_removed_when_final CHECK (((content_removed_at IS NULL) OR (finalized_at IS NOT NULL))),
     CONSTRAINT jobs_dead_has_failure CHECK (((state <> 'dead'::text) OR (failure IS NOT NULL))),
@@ -464,6 +479,8 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_succeeded_has_result CHECK (((state <> 'succeeded'::text) OR (result IS NOT NULL))),
     CONSTRAINT jobs_tokens_reserved_not_negative CHECK ((tokens_reserved >= 0)),
     CONSTRAINT jobs_trace_id_form CHECK ((trace_id ~ '^[0-9a-f]{32}$'::text)),
+    CONSTRAINT jobs_trace_parent_form CHECK ((trace_parent ~ '^[0-9a-f]{16}$'::text)),
+    CONSTRAINT jobs_trace_sampled_exactly_with_parent CHECK (((trace_sampled IS NULL) = (trace_parent IS NULL))),
     CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR ((previous_state IS NOT NULL) AND (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text)))))),
     CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric)),
     CONSTRAINT jobs_workflow_looked_for_without_content CHECK (((workflow_look_at IS NULL) OR (content_removed_at IS NOT NULL)))
@@ -580,8 +597,10 @@ CREATE TABLE public.outbox (
     attempts integer DEFAULT 0 NOT NULL,
     last_error text,
     redrive_id text,
+    traceparent text,
     CONSTRAINT outbox_about_one_thing CHECK ((((redrive_id IS NOT NULL) = (topic = 'call_redrive'::text)) AND ((job_id IS NOT NULL) = (topic <> 'call_redrive'::text)))),
-    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text, 'call_redrive'::text, 'approval_decided'::text])))
+    CONSTRAINT outbox_topic_known CHECK ((topic = ANY (ARRAY['start_job'::text, 'cancel_job'::text, 'redrive_job'::text, 'discard_job'::text, 'job_died'::text, 'call_redrive'::text, 'approval_decided'::text, 'approval_requested'::text]))),
+    CONSTRAINT outbox_traceparent_form CHECK ((traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$'::text))
 );
 
 ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -634,6 +653,7 @@ CREATE TABLE public.redrives (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     looked_at timestamp with time zone,
     finished_at timestamp with time zone,
+    traceparent text,
     CONSTRAINT redrives_approved_by_a_second_person CHECK (((approved_by IS NULL) OR (approved_by <> created_by))),
     CONSTRAINT redrives_approved_exactly_with_time CHECK (((approved_by IS NOT NULL) = (approved_at IS NOT NULL))),
     CONSTRAINT redrives_asked_range CHECK (((asked >= 0) AND (asked <= letters))),
@@ -647,6 +667,7 @@ CREATE TABLE public.redrives (
     CONSTRAINT redrives_state_known CHECK ((state = ANY (ARRAY['awaiting_approval'::text, 'running'::text, 'paused'::text, 'stopped'::text, 'cancelled'::text, 'completed'::text]))),
     CONSTRAINT redrives_stopped_because_known CHECK ((stopped_because = ANY (ARRAY['canary_failed'::text, 'too_many_failed'::text, 'too_many_failed_lately'::text]))),
     CONSTRAINT redrives_stopped_has_reason CHECK (((stopped_because IS NOT NULL) = (state = 'stopped'::text))),
+    CONSTRAINT redrives_traceparent_form CHECK ((traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$'::text)),
     CONSTRAINT redrives_verdict_seconds_positive CHECK ((verdict_seconds > 0))
 );
 
@@ -921,6 +942,8 @@ CREATE INDEX api_keys_by_tenant ON public.api_keys USING btree (tenant, created_
 
 CREATE INDEX approvals_of_job ON public.approvals USING btree (job_id);
 
+CREATE INDEX approvals_untold ON public.approvals USING btree (tenant, requested_at) WHERE ((state = 'requested'::text) AND (alerted_at IS NULL));
+
 CREATE INDEX approvals_wanted ON public.approvals USING btree (tenant, requested_at, job_id) WHERE (state = 'requested'::text);
 
 CREATE INDEX attempts_by_worker ON public.attempts USING btree (worker, job_id);
@@ -1068,7 +1091,7 @@ ALTER TABLE ONLY public.grants
     ADD CONSTRAINT grants_tenant_fkey FOREIGN KEY (tenant) REFERENCES public.tenants(id);
 
 ALTER TABLE ONLY public.idempotency_keys
-    ADD CONSTRAINT idempotency_keys_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);
+    ADD CONSTRAINT idempotency_keys_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id) DEFERRABLE INITIALLY DEFERRED;
 
 ALTER TABLE ONLY public.input_changes
     ADD CONSTRAINT input_changes_job_fkey FOREIGN KEY (job_id) REFERENCES public.jobs(id);

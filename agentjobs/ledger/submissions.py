@@ -1,6 +1,7 @@
 """From a valid request to what the ledger accepts: one way for all who submit."""
 
 import uuid
+from typing import Any
 
 from agentjobs.agents.spec import AgentSpec
 from agentjobs.domain.job import Budget, Principal
@@ -16,10 +17,9 @@ def submission_of(
     *,
     origin: str,
     key: str | None,
-    trace_id: str | None = None,
+    traceparent: str | None = None,
 ) -> Submission:
-    """A new job of this agent."""
-    joined = {} if trace_id is None else {"trace_id": trace_id}
+    """A new job of this agent. traceparent: of the span of who submits, whose trace it joins."""
     return Submission(
         id=str(uuid.uuid4()),
         principal=principal,
@@ -32,8 +32,15 @@ def submission_of(
         deadline_seconds=new.deadline_seconds,
         key=key,
         fingerprint=fingerprint(new.meaning),
-        **joined,
+        **_joined(traceparent),
     )
+
+
+def _joined(traceparent: str | None) -> dict[str, Any]:
+    if traceparent is None:
+        return {}  # a trace of its own
+    _, trace_id, parent, flags = traceparent.split("-")
+    return {"trace_id": trace_id, "trace_parent": parent, "trace_sampled": flags == "01"}
 
 
 def _budget(new: NewJob, spec: AgentSpec) -> Budget:

@@ -65,6 +65,14 @@ class ClaimedDelivery(Record):
     secret: SecretStr
     old_secret: SecretStr | None
 
+    tenant: str
+    job_id: str | None
+    trace_id: str | None
+    trace_parent: str | None
+    trace_sampled: bool | None
+    started_at: datetime | None
+    """Of the job, if it is about one."""
+
     @property
     def secrets(self) -> SecretStr:
         """All that sign now."""

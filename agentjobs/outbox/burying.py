@@ -6,6 +6,8 @@ from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.jobs import Standing
 from agentjobs.ledger.ledger import Ledger
+from agentjobs.outbox.lost_spans import run_lost
+from agentjobs.tracing.spans import is_on
 
 log = structlog.get_logger()
 
@@ -23,5 +25,8 @@ async def bury(ledger: Ledger, job: Standing, category: Category, message: str) 
     )
     if state is not JobState.DEAD:
         return False
+    trace = await ledger.jobs.trace(job.job_id) if is_on() else None
+    if trace is not None:
+        run_lost(trace, job.generation, category)
     log.warning("job_found_dead", job=job.job_id, reason=category.value)
     return True

@@ -26,6 +26,7 @@ from agentjobs.domain.effects import EffectClass, EffectKind
 from agentjobs.domain.states import FINAL, JobState
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.outbox import OutboxRow, Topic
+from agentjobs.outbox.words import word_told
 from agentjobs.temporal import AGENT, JOB_STATE, TENANT
 from workflows.agent_job import AgentJob
 from workflows.dead_letter_desk import DeadLetterDesk
@@ -55,6 +56,10 @@ class Delivery:
 
     async def deliver(self, row: OutboxRow) -> None:
         """Returns when Temporal has taken it, durably. Raises NotYet, RPCError, or UnknownAgent."""
+        with word_told(row):
+            await self._deliver(row)
+
+    async def _deliver(self, row: OutboxRow) -> None:
         match row.topic:
             case Topic.START_JOB:
                 await self._start(row)
@@ -64,7 +69,7 @@ class Delivery:
                 await self._order(row)
             case Topic.APPROVAL_DECIDED:
                 await self._tell_decision(row)
-            case Topic.JOB_DIED:
+            case Topic.JOB_DIED | Topic.APPROVAL_REQUESTED:
                 await self.tell_desk([row])
             case _:
                 assert_never(row.topic)
@@ -191,16 +196,22 @@ class Delivery:
         )
 
     async def tell_desk(self, rows: Sequence[OutboxRow]) -> None:
-        """Tell the desk of these deaths, all of one tenant, by one signal. Raises RPCError."""
-        tenant = rows[0].tenant
+        """Tell the desk of these deaths and requests for approvals, all of one tenant. Raises RPCError."""
+        deaths = [_notice(row) for row in rows if row.topic is Topic.JOB_DIED]
+        if deaths:
+            await self._signal_desk(rows[0].tenant, "jobs_died", deaths)
+        if len(deaths) < len(rows):
+            await self._signal_desk(rows[0].tenant, "approvals_requested")
+
+    async def _signal_desk(self, tenant: str, signal: str, *args: object) -> None:
         await self._client.start_workflow(
             DeadLetterDesk.run,
             DeskStart(tenant=tenant, in_batches=True),
             id=keys.desk_id(tenant),
             task_queue=self._task_queue,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            start_signal="jobs_died",
-            start_signal_args=[[_notice(row) for row in rows]],
+            start_signal=signal,
+            start_signal_args=args,
             search_attributes=TypedSearchAttributes([SearchAttributePair(TENANT, tenant)]),
             static_summary="dead letters",
             static_details=f"Tenant `{tenant}`. `python starter.py dead list` shows the letters.",

@@ -51,6 +51,7 @@ class Reconciler:
                 if look % LOOKS_PER_ALERT_SWEEP == 0:
                     await self._ledger.dead_letters.tell_again()
                     await self._ledger.alerts.wake_desks()
+                    await self._ledger.alerts.tell_of_approvals_again()
             except Exception as error:
                 if not is_unavailable(error) and not isinstance(error, RPCError):
                     log.error("reconciler_failed", error_type=type(error).__name__)

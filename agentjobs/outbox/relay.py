@@ -28,8 +28,8 @@ log = structlog.get_logger()
 BATCH = 32
 """Rows a transaction: enough to keep Temporal's front end busy, few enough to lock for milliseconds."""
 
-DEATHS = 500
-"""Rows of deaths a transaction: 65 KB in one signal for a tenant that loses all of them at once."""
+DESK_WORDS = 500
+"""Rows for desks a transaction: 65 KB in one signal for a tenant that loses all of its jobs at once."""
 
 DESK_PAUSE_SECONDS = 0.5
 """Between two words to the desks: a workflow takes a few signals a second."""
@@ -72,7 +72,7 @@ class Relay:
         self._measures = measures or RelayMeasures()
         self._delivery = delivery
         self._failpoints = failpoints
-        self._lanes = {self.start_once: 0.0, self.command_once: 0.0, self.death_once: DESK_PAUSE_SECONDS}
+        self._lanes = {self.start_once: 0.0, self.command_once: 0.0, self.desk_once: DESK_PAUSE_SECONDS}
         self._wakes = {once: asyncio.Event() for once in self._lanes}
 
     def wake(self) -> None:
@@ -96,10 +96,10 @@ class Relay:
             self._ledger.outbox.claim_commands, self._ledger.outbox.mark_delivered, self._each
         )
 
-    async def death_once(self) -> int:
-        """One batch of deaths: one signal to each tenant's desk."""
+    async def desk_once(self) -> int:
+        """One batch of deaths and of requests for approvals: one signal about either to each tenant's desk."""
         return await self._batch(
-            self._ledger.outbox.claim_deaths, self._ledger.outbox.mark_delivered, self._desks, DEATHS
+            self._ledger.outbox.claim_desk_words, self._ledger.outbox.mark_delivered, self._desks, DESK_WORDS
         )
 
     async def _lane(self, once: Callable[[], Awaitable[int]], wake: asyncio.Event, pause: float) -> None:
@@ -127,7 +127,7 @@ class Relay:
         tenants: dict[str, list[OutboxRow]] = {}
         for row in rows:
             tenants.setdefault(row.tenant, []).append(row)
-        told = (self._delivery.tell_desk(deaths) for deaths in tenants.values())
+        told = (self._delivery.tell_desk(words) for words in tenants.values())
         outcomes = dict(zip(tenants, await asyncio.gather(*told, return_exceptions=True), strict=True))
         return [outcomes[row.tenant] for row in rows]
 

@@ -20,7 +20,9 @@ from agentjobs.domain import keys
 from agentjobs.ledger.database import is_unavailable
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.workers import LostWorker
+from agentjobs.outbox.lost_spans import attempt_lost
 from agentjobs.outbox.measures import RelayMeasures
+from agentjobs.tracing.spans import is_on
 
 log = structlog.get_logger()
 
@@ -84,20 +86,27 @@ class Takeover:
         workflow_id = keys.workflow_id(job_id)
         async with self._slots:
             try:
-                held = await self._held_by(workflow_id, worker)
-                for activity_id in held:
-                    await self._report_failed(workflow_id, activity_id)
+                run_id, held = await self._held_by(workflow_id, worker)
+                for activity in held:
+                    await self._report_failed(workflow_id, activity.activity_id)
                 await self._forget_cache(workflow_id)
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND:  # over meanwhile, or done by another taker
                     raise
                 return 0
+        await self._tell_lost(job_id, run_id, held)
         return len(held)
 
-    async def _held_by(self, workflow_id: str, worker: LostWorker) -> list[str]:
+    async def _held_by(self, workflow_id: str, worker: LostWorker) -> tuple[str, list[PendingActivityInfo]]:
         described = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
         pending = described.raw_description.pending_activities
-        return [activity.activity_id for activity in pending if _is_held(activity, worker)]
+        return described.run_id or "", [activity for activity in pending if _is_held(activity, worker)]
+
+    async def _tell_lost(self, job_id: str, run_id: str, held: list[PendingActivityInfo]) -> None:
+        job = await self._ledger.jobs.trace(job_id) if held and is_on() else None
+        if job is not None:
+            for activity in held:
+                attempt_lost(job, run_id, activity)
 
     async def _report_failed(self, workflow_id: str, activity_id: str) -> None:
         handle = self._client.get_async_activity_handle(

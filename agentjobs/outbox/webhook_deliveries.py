@@ -18,6 +18,7 @@ from agentjobs.ledger.ledger import Ledger
 from agentjobs.ledger.webhook_deliveries import ClaimedDelivery
 from agentjobs.outbox.measures import RelayMeasures, WebhookOutcome
 from agentjobs.outbox.relay import until_woken
+from agentjobs.outbox.webhook_spans import heard, webhook_told
 from agentjobs.webhooks.message import body_of
 from agentjobs.webhooks.places import Forbidden
 from agentjobs.webhooks.sending import WHOLE_SECONDS, Message, Sender, Unreachable
@@ -86,7 +87,9 @@ class WebhookLane:
 
     async def _carried_out(self, claimed: ClaimedDelivery) -> None:
         try:
-            answer = await self._answer(claimed)
+            with webhook_told(claimed) as span:
+                answer = await self._answer(claimed)
+                heard(span, answer)
             self._measures.webhook_tried(_outcome(answer))
             await self._record(claimed, answer)
         except Exception as error:  # its lease ends, and it is sent again

@@ -23,6 +23,7 @@ from agentjobs.domain.failures import Category, RetryableError
 from agentjobs.providers.model_requests import Asking
 from agentjobs.providers.prices import Prices
 from agentjobs.providers.provider_failures import translated
+from agentjobs.tracing.contexts import passed_on
 
 
 def is_kind(model: Model, class_name: str) -> bool:
@@ -56,7 +57,7 @@ class Exchange:
         return await model_request(
             self.model,
             [*self.asking.messages, *after],
-            model_settings={**self.asking.settings, **(settings or {})},
+            model_settings={**self.asking.settings, **(settings or {}), **_in_trace()},
             model_request_parameters=self.asking.parameters,
             instrument=False,  # a span would carry the prompt
         )
@@ -71,7 +72,7 @@ class Exchange:
             async with model_request_stream(
                 self.model,
                 self.asking.messages,
-                model_settings=self.asking.settings,
+                model_settings={**self.asking.settings, **_in_trace()},
                 model_request_parameters=self.asking.parameters,
                 instrument=False,
             ) as stream:
@@ -97,6 +98,10 @@ class Exchange:
         told = "finish_reason" in (response.provider_details or {}) or reason == "content_filter"
         if not told and (reason is None or is_kind(self.model, "OpenAIChatModel")):
             raise RetryableError(Category.UNAVAILABLE, f"{self.name} ended its stream before its reply was whole")
+
+
+def _in_trace() -> ModelSettings:
+    return ModelSettings(extra_headers=passed_on())
 
 
 def _text(event: ModelResponseStreamEvent) -> str:

@@ -9,6 +9,9 @@ StackError
 
 from pathlib import Path
 
+START = ".venv/bin/python starter.py dev"
+"""What `make dev` runs, which takes no options itself."""
+
 
 class StackError(Exception):
     """The stack cannot run. Show the message; correct what it names; start again."""
@@ -18,14 +21,19 @@ class HomeInUseError(StackError):
     """Another stack runs in this home: stop it, or give this one its own --home."""
 
     def __init__(self, home: Path, holder: str) -> None:
-        super().__init__(f"{home} is in use by another stack (pid {holder}): stop it or give --home another place")
+        super().__init__(
+            f"{home} is in use by another stack (pid {holder}): stop it or give this one another place, as by "
+            f"`{START} --home DIR`"
+        )
 
 
 class PortTakenError(StackError):
     """Something else listens on the port: stop it, or choose another port with the option named."""
 
     def __init__(self, port: int, option: str) -> None:
-        super().__init__(f"port {port} on 127.0.0.1 is in use: stop what holds it or choose another with {option}")
+        super().__init__(
+            f"port {port} on 127.0.0.1 is in use: stop what holds it or choose another, as by `{START} {option} N`"
+        )
 
 
 class ChildFailedError(StackError):

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, SecretStr, ValidationErro
 from agentjobs.domain.classification import Facts, classify
 from agentjobs.domain.failures import RETRYABLE, Category, JobError, PermanentError, RetryableError
 from agentjobs.domain.retry_after import asked_seconds, http_date
+from agentjobs.tracing.contexts import passed_on
 
 TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 """Creating an issue takes a second at most; who needs longer than 15 is not well."""
@@ -152,7 +153,7 @@ class Destination:
         request = self._client.build_request(
             method,
             "/".join((self._base_url, *(quote(part, safe="") for part in path))),
-            headers=self._headers | (headers or {}),
+            headers=self._headers | passed_on() | (headers or {}),
             timeout=TIMEOUT,
             **content,
         )

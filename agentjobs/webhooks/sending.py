@@ -14,6 +14,7 @@ import httpx
 
 from agentjobs.domain.retry_after import asked_seconds
 from agentjobs.domain.webhooks import Answer
+from agentjobs.tracing.contexts import passed_on
 from agentjobs.webhooks.addresses import Address
 from agentjobs.webhooks.looking_up import LookUp, SystemLookUp
 from agentjobs.webhooks.places import Place, Reach, check_address, checked_place
@@ -100,6 +101,7 @@ class Sender:
                 "webhook-id": message.id,
                 "webhook-timestamp": str(message.timestamp),
                 "webhook-signature": signer.signature(message.id, message.timestamp, message.body),
+                **passed_on(),
             },
             # The certificate must be the name's, although we connect by the address.
             extensions={"sni_hostname": place.host},

@@ -113,7 +113,7 @@ async def test_what_was_begun_and_rolled_back_is_made_sure_never_to_happen(stage
     outcome = await stage.undo(job.id)
 
     assert outcome == "nothing_to_undo"
-    assert await told(stage.run_tool(job.id, wanted, SECOND)) == ("outcome_unknown", False)
+    assert await told(stage.run_tool(job.id, wanted, SECOND)) == ("cancel_requested", False)
     assert await stage.scene.count("tickets") == 0
 
 

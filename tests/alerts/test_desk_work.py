@@ -129,7 +129,7 @@ async def test_many_deaths_are_one_alert_with_its_count_and_some_ids(scene: Scen
     await deliver(work(scene, sink), AlertAt(alert_id=ref.alert_id, sink="scripted"))
 
     (told,) = sink.told
-    assert (told.kind, told.letter_count, len(told.shown_ids)) == (AlertKind.JOBS_DIED, 30, SHOWN_IDS)
+    assert (told.kind, told.count, len(told.shown_ids)) == (AlertKind.JOBS_DIED, 30, SHOWN_IDS)
     assert set(told.shown_ids) <= {notice.job_id for notice in notices}
     assert await alerted(scene) == 30
     assert await scene.count("alert_letters") == 30

@@ -37,10 +37,10 @@ def alert(**changes: object) -> Alert:
             "level": 0,
             "reason": "unavailable",
             "agent": "triage",
-            "letter_count": 1,
+            "count": 1,
             "in_doubt_count": 0,
-            "first_died_at": NOW,
-            "last_died_at": NOW,
+            "first_at": NOW,
+            "last_at": NOW,
             "shown_ids": ("job-1",),
             "created_at": NOW,
             **changes,
@@ -78,12 +78,12 @@ def test_a_window_is_a_storm_when_it_had_many_deaths() -> None:
 def test_alerts_of_one_reason_agent_and_day_share_an_incident() -> None:
     first = alert().incident_key
 
-    same = alert(id="alert_2", kind=AlertKind.JOBS_DIED, first_died_at=NOW + timedelta(hours=3)).incident_key
+    same = alert(id="alert_2", kind=AlertKind.JOBS_DIED, first_at=NOW + timedelta(hours=3)).incident_key
     others = {
         alert(reason="timeout").incident_key,
         alert(agent="other").incident_key,
         alert(tenant="beta").incident_key,
-        alert(first_died_at=NOW + timedelta(days=1)).incident_key,
+        alert(first_at=NOW + timedelta(days=1)).incident_key,
         alert(kind=AlertKind.ESCALATED, level=1).incident_key,
         alert(kind=AlertKind.ESCALATED, level=2).incident_key,
         alert(kind=AlertKind.DISCARDING).incident_key,

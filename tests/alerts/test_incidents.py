@@ -92,7 +92,7 @@ async def test_later_alerts_of_the_group_find_the_incident_open(scene: Scene, ef
     sink = IncidentSink(tracker, scene.ledger)
 
     first = await sink.deliver(await about(scene))
-    second = await sink.deliver(await about(scene, id="alert_2", kind=AlertKind.JOBS_DIED, letter_count=20))
+    second = await sink.deliver(await about(scene, id="alert_2", kind=AlertKind.JOBS_DIED, count=20))
     other = await sink.deliver(await about(scene, id="alert_3", reason="timeout"))
 
     assert first == second != other

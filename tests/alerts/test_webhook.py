@@ -68,9 +68,7 @@ async def test_while_a_secret_is_rotated_receivers_of_both_can_verify(receiver: 
 
 def test_the_body_is_thin_and_has_type_timestamp_and_data() -> None:
     ids = tuple(f"{number:064}" for number in range(10))
-    body = webhook_body(
-        alert(kind=AlertKind.JOBS_DIED, letter_count=2_000, shown_ids=ids), "https://jobs.example.org/"
-    )
+    body = webhook_body(alert(kind=AlertKind.JOBS_DIED, count=2_000, shown_ids=ids), "https://jobs.example.org/")
 
     document = json.loads(body)
     assert len(body) < 20_000

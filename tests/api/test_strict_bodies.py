@@ -245,6 +245,24 @@ async def test_no_answer_repeats_what_was_sent(ann: AsyncClient, body: object) -
     assert CANARY not in response.text + str(response.headers)
 
 
+async def test_a_member_that_is_not_known_hides_no_other_error(ann: AsyncClient) -> None:
+    body = {"input": {"text": " ", CANARY: 1}, "priority": 9, "budget": {"usd": "1_0", CANARY: 1}, CANARY: 1}
+
+    response = await ann.post("/v1/jobs", json=body)
+
+    told = {(one["pointer"], one["detail"]) for one in check_problem(response)["errors"]}
+    known = "Leave out what is not known; known are: "
+    assert told == {
+        ("", f"{known}agent, input, deadline_seconds, budget, priority."),
+        ("/input", f"{known}text."),
+        ("/input/text", "This is blank: write something that can be read."),
+        ("/priority", "This must be less than or equal to 5"),
+        ("/budget", f"{known}tokens, usd, steps."),
+        ("/budget/usd", "Give the amount as digits, such as 12.50."),
+    }
+    assert CANARY not in response.text
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

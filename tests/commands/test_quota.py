@@ -34,6 +34,15 @@ def test_a_limit_that_is_not_named_stays(command_line: CommandLine, api: FakeApi
     assert [dict(one.url.params) for one in (read, written)] == [{"tenant": "acme"}] * 2
 
 
+def test_of_another_tenant_nothing_is_said_of_the_callers_own_use(command_line: CommandLine, api: FakeApi) -> None:
+    shown = [
+        command_line.run("quota", *words, "--tenant", "acme").stdout.splitlines()[1:3]
+        for words in (("show",), ("set", "--running", "3"))
+    ]
+
+    assert shown == [["in flight     limit 5 for each user", "per minute    limit 120 for each user"]] * 2
+
+
 def test_none_lifts_a_limit_and_default_takes_the_installations(command_line: CommandLine, api: FakeApi) -> None:
     api.quota["own"] |= {"queue_length": 9}
 

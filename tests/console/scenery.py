@@ -11,8 +11,11 @@ from agentjobs.domain.budget import Reservation, Usage
 from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.job import Budget
 from agentjobs.domain.states import JobState
+from agentjobs.domain.webhooks import JOB_EVENTS, DisabledBecause
 from agentjobs.ledger.approvals import WantedCall
+from agentjobs.ledger.identity import Role
 from agentjobs.ledger.redrive_records import LetterFilter, RedriveOrder
+from agentjobs.webhooks.signing import new_secret
 from tests.ledger.scene import MODEL_CALL, Scene
 
 MODEL = "openai:gpt-5-mini"
@@ -59,6 +62,50 @@ class Scenery:
         await self.scene.move(cancelled, JobState.CANCELLED)
         shown["redrive"] = await self.redrive()
         return shown
+
+    async def administered(self) -> dict[str, str]:
+        """Keys, grants, another tenant, webhooks of which one is disabled, and erasures."""
+        identity, tenant = self.scene.ledger.identity, self.scene.tenant
+        await identity.create_tenant("globex")
+        await self.scene.ledger.budgets.set("globex", tokens=None, usd=Decimal(150), actor="gus")
+        for user, roles in (("ann", {Role.SUBMIT}), ("ben", {Role.SUBMIT}), ("rolf", {Role.REVIEW, Role.SUBMIT})):
+            _, key = await identity.create_key(tenant, user, frozenset(roles))
+            await identity.add_grant(tenant, user, "tickets:create", granted_by="rita")
+        await identity.revoke_key(tenant, key.id)
+        gone, kept = [
+            await self._webhook(url) for url in ("https://old.example.com/", "https://hooks.example.com/jobs")
+        ]
+        async with self.scene.ledger.database.transaction() as connection:
+            await self.scene.ledger.webhooks.disable(gone, DisabledBecause.GONE, connection)
+        for _ in range(3):
+            await self.dead_once()
+        await self.scene.execute(
+            "UPDATE webhook_deliveries SET state = 'failed', next_attempt_at = NULL, attempts = 10, "
+            "last_status = 503, last_error = 'refused' WHERE id = (SELECT min(id) FROM webhook_deliveries)"
+        )
+        ended = await self.accepted()
+        await self.scene.move(ended, JobState.CANCELLED)
+        await self.scene.ledger.erasures.of_job(tenant, ended, actor="rita")
+        await self.scene.ledger.erasures.of_user(tenant, "ann", actor="rita")
+        return {"webhook": kept}
+
+    async def dead_once(self) -> str:
+        """A job that died; its id."""
+        job_id = await self.planned()
+        died = failure(Category.ACCESS_DENIED, "the grant tickets:create is missing", TICKET)
+        await self.scene.ledger.outcomes.bury(job_id, generation=0, failure=died, worker="worker-1")
+        return job_id
+
+    async def _webhook(self, url: str) -> str:
+        webhook = await self.scene.ledger.webhooks.add(
+            self.scene.tenant,
+            url=url,
+            types=JOB_EVENTS,
+            description="the support team's channel",
+            secret=new_secret(),
+            actor="rita",
+        )
+        return webhook.id
 
     async def accepted(self) -> str:
         """A job; its id."""

@@ -52,7 +52,7 @@ async def prepared(folder: Path) -> AsyncIterator[tuple[Served, str, dict[str, s
         scene = await Scene.set_up(ledger)
         await ledger.budgets.set(scene.tenant, tokens=2_000_000, usd=None, actor="adam")
         key, _ = await ledger.identity.create_key(scene.tenant, "rita", frozenset(Role))
-        shown = await Scenery(scene).put_up()
+        shown = await Scenery(scene).put_up() | await Scenery(scene).administered()
         async with serving(ledger, postgres.dsn("console")) as served:
             mount(served.app)
             yield served, key, shown
@@ -78,6 +78,10 @@ def pages_of(shown: dict[str, str]) -> dict[str, str]:
         "redrive": f"redrives/{shown['redrive']}",
         "usage": "usage",
         "audit": "audit",
+        "admin": "admin",
+        "webhooks": "admin/webhooks",
+        "webhook": f"admin/webhooks/{shown['webhook']}",
+        "erasures": "admin/erasures",
     }
 
 

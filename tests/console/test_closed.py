@@ -45,7 +45,9 @@ async def test_a_strangers_form_does_nothing(console: Console) -> None:
 
     answers = [
         await stranger.post(
-            f"/console{path.format(id=UNKNOWN, step='step-1.x')}", data={"note": "x"}, headers=FORM_HEADERS
+            f"/console{path.format(id=UNKNOWN, step='step-1.x', delivery=UNKNOWN)}",
+            data={"note": "x"},
+            headers=FORM_HEADERS,
         )
         for path in forms
     ]

@@ -135,6 +135,41 @@ async def test_the_form_of_the_preview_starts_just_that_once(console: Console, r
     assert (made.canary, made.share, made.rate_per_second, made.failure_limit) == (2, 0.5, 0.5, 0.2)
 
 
+async def test_the_preview_keeps_all_that_the_filter_names(console: Console, rita: Visitor) -> None:
+    letters = [await console.scene.dead() for _ in range(3)]
+    version = (await console.scene.letter(letters[0])).policy_version
+    await console.scene.execute("UPDATE dead_letters SET died_at = '2026-03-01 12:30Z' WHERE id = $1", letters[0])
+    wanted = {
+        "reason": "access_denied",
+        "policy_version": version,
+        "died_after": "2026-03-01T12:30",
+        "died_before": "2026-03-01T13:30+01:00",
+        "ids": f"{letters[0]}\r\n{letters[1]}, {letters[2]}",
+    }
+
+    nothing = checked(await rita.send("redrives/try", **wanted, **PACE))
+    page = checked(await rita.send("redrives/try", **wanted | {"died_before": "2026-03-01T13:00"}, **PACE))
+    await rita.send("redrives", page.fields.pop("form_token"), note="x", **page.fields)
+
+    (made,) = await console.ledger.redrives.page("acme", state=None, before=None, limit=5)
+    assert "0 letters" in nothing.text
+    assert made.letters == 1
+    assert made.filter.model_dump(mode="json", exclude_none=True) == {
+        "reason": "access_denied",
+        "policy_version": version,
+        "died_after": "2026-03-01T12:30:00Z",
+        "died_before": "2026-03-01T13:00:00Z",
+        "ids": letters,
+    }
+
+
+async def test_a_time_that_is_none_is_refused(rita: Visitor) -> None:
+    answer = await rita.send("redrives/try", died_after="yesterday", **PACE)
+
+    assert answer.status_code == 422
+    assert "Give a date and a time for died after." in checked(answer).text
+
+
 async def test_a_preview_of_nothing_offers_nothing(rita: Visitor) -> None:
     page = checked(await rita.send("redrives/try", reason="bug", **PACE))
 

@@ -243,7 +243,8 @@ async def test_everything_is_reached_from_the_keyboard(stack: Installation, desk
 
 async def test_no_page_is_wider_than_a_phone(stack: Installation, browser: Browser) -> None:
     letter = await stack.dead("phone")
-    paths = ("", "jobs", f"jobs/{letter}", "dead", f"dead/{letter}", "dead/report", "redrives", "usage", "audit")
+    desk = ("dead", f"dead/{letter}", "dead/report", "redrives")
+    paths = ("", "jobs", f"jobs/{letter}", *desk, "usage", "audit", "admin", "admin/webhooks", "admin/erasures")
 
     async with signed_in(browser, stack.info.api, stack.info.admin_key, viewport=PHONE) as page:
         too_wide = {}

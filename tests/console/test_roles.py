@@ -6,6 +6,7 @@ from tests.api.front import UNKNOWN
 from tests.console.scenery import Scenery
 from tests.console.visitors import Console
 
+ADMIN = ("admin", "admin/webhooks", f"admin/webhooks/{UNKNOWN}", "admin/erasures")
 DESK = ("dead", "dead/report", f"dead/{UNKNOWN}", "redrives", f"redrives/{UNKNOWN}")
 
 
@@ -24,7 +25,7 @@ async def test_the_desk_is_for_reviewers(console: Console, name: str, path: str)
     [
         ("ann", {"/console/jobs", "/console/usage"}),
         ("rita", {"/console/jobs", "/console/usage", "/console/dead", "/console/redrives", "/console/audit"}),
-        ("adam", {"/console/jobs", "/console/usage", "/console/audit"}),
+        ("adam", {"/console/jobs", "/console/usage", "/console/audit", "/console/admin"}),
     ],
 )
 async def test_there_is_no_way_to_what_one_may_not_see(console: Console, name: str, links: set[str]) -> None:
@@ -35,6 +36,32 @@ async def test_there_is_no_way_to_what_one_may_not_see(console: Console, name: s
 
     pages = {link for link in page.links if "?" not in link and link.count("/") == 2}
     assert pages - {"/console/"} == links
+
+
+@pytest.mark.parametrize("name", ["ann", "rita"])
+@pytest.mark.parametrize("path", ADMIN)
+async def test_the_pages_of_admins_are_for_admins(console: Console, name: str, path: str) -> None:
+    page = await (await console.visitor(name)).see(path, status=403)
+
+    assert "role admin" in page.text
+
+
+async def test_the_deeds_of_admins_need_their_role(console: Console) -> None:
+    rita = await console.visitor("rita")
+
+    answers = [
+        await rita.send(f"admin/keys/{console.key_ids['ann']}/revoke"),
+        await rita.send("admin/grants", user="rita", action="tickets:create"),
+        await rita.send("admin/grants/revoke", user="ann", action="tickets:create"),
+        *[await rita.send(f"admin/webhooks/{UNKNOWN}/{word}") for word in ("enable", "test")],
+        await rita.send(f"admin/webhooks/{UNKNOWN}/deliveries/{UNKNOWN}/replay"),
+    ]
+
+    ann = await console.ledger.identity.key("acme", console.key_ids["ann"])
+    assert [answer.status_code for answer in answers] == [403] * 6
+    assert ann is not None
+    assert ann.revoked_at is None
+    assert await console.ledger.identity.grants("acme") == []
 
 
 async def test_the_audit_is_not_for_who_only_submits(console: Console) -> None:

@@ -24,6 +24,7 @@ from tests.e2e.model_double import Rule
 from tests.e2e.model_rig import CANARY, QUOTING, SLOW, Job, ModelRig, running_model_rig
 from tests.providers.double_faults import Fault
 from tests.replay.texts import texts_of
+from tests.tracing.collector import Collector, collecting
 from tests.trackers.github_double import REPOSITORY, TOKEN, GithubDouble
 from tests.trackers.github_faults import answer
 
@@ -80,6 +81,9 @@ class Swept:
     histories: dict[str, list[str]]
     """Every text of every workflow, with payloads decoded, and what lists of workflows show."""
 
+    collector: Collector
+    """Of traces."""
+
     @property
     def places(self) -> dict[str, str]:
         """Everything that is told outside of the ledger, by place."""
@@ -88,6 +92,7 @@ class Swept:
             **{f"log {name}": text for name, text in self.rig.logged().items()},
             **{f"metrics of {name}": text for name, text in self.figures.items()},
             **{f"workflow {name}": "\n".join(texts) for name, texts in self.histories.items()},
+            "traces": self.collector.text,
             "webhooks and alerts": "\n".join(heard).replace(f"/hook/{PATH}", "/hook"),
             "command lines": "\n".join(self._command_lines()),
         }
@@ -108,8 +113,9 @@ async def swept(home: Path) -> AsyncIterator[Swept]:
     """Jobs that succeed, are tried again, die, are redriven and discarded, are cancelled; and a database that
     crashes meanwhile.
     """
-    async with receiving() as receiver, GithubDouble.running() as github:
+    async with receiving() as receiver, GithubDouble.running() as github, collecting() as collector:
         settings = {
+            **collector.environment,
             "AGENTJOBS_LOG_LEVEL": "DEBUG",
             "AGENTJOBS_TRACKER": "github",
             "AGENTJOBS_GITHUB_REPOSITORY": REPOSITORY,
@@ -128,7 +134,9 @@ async def swept(home: Path) -> AsyncIterator[Swept]:
             await until(lambda: _heard(receiver), "alerts and webhooks", 30)
             info = rig.running.stack.info
             made = (info.api_key, info.admin_key, secret, urlsplit(info.database).password or "")
-            yield Swept(rig, receiver, made, await _figures(info.metrics), await _histories(info.temporal))
+            await until(lambda: _traced(collector), "traces", 30)
+            figures, histories = await _figures(info.metrics), await _histories(info.temporal)
+            yield Swept(rig, receiver, made, figures, histories, collector)
 
 
 async def _play(rig: ModelRig, github: GithubDouble) -> None:
@@ -171,6 +179,11 @@ async def _add_webhook(rig: ModelRig, url: str) -> str:
 async def _heard(receiver: Receiver) -> bool:
     types = {one.document["type"] for one in receiver.received}
     return {"job.died", "job.succeeded", "job.dead", "job.cancelled", "job.discarded"} <= types
+
+
+async def _traced(collector: Collector) -> bool:
+    ends = {one.attributes["agentjobs.job.state"] for one in collector.spans if one.name == "run support-triage"}
+    return {"succeeded", "dead", "cancelled", "discarded"} <= ends
 
 
 async def _figures(places: dict[str, str]) -> dict[str, str]:

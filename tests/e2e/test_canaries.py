@@ -71,6 +71,9 @@ def test_every_place_was_looked_at(told: Swept) -> None:
     assert {"log api.log", "log relay.log", "log worker-1.log", "log postgres.log"} <= places.keys()
     assert {"metrics of api", "metrics of relay", "metrics of worker-1"} <= places.keys()
     assert sum(name.startswith("workflow agent-job-") for name in places) >= 6
+    assert {"agentjobs-api", "agentjobs-relay", "agentjobs-worker"} == {
+        one.service for one in told.collector.spans
+    }
     assert all(text for name, text in places.items() if not name.startswith("log "))
 
 

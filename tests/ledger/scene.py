@@ -133,7 +133,7 @@ class Scene:
 
     async def abandon(self, job_id: str, step: str = CREATE_TICKET) -> None:
         """The effect is given up."""
-        await self.ledger.effects.abandon(keys.step_key(job_id, step))
+        await self.ledger.effects.abandon(job_id, keys.step_key(job_id, step))
 
     async def job(self, job_id: str) -> JobRecord:
         """The job as it stands."""

@@ -1,10 +1,13 @@
 """Given up: what certainly was not done can no longer be done by an attempt that comes late."""
 
+import asyncio
+
 import pytest
 
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectClass, EffectState
 from agentjobs.domain.failures import Category, PermanentError
+from agentjobs.ledger.effects import CancelRequested
 from tests.ledger.scene import CREATE_TICKET, Scene
 
 RECEIPT = {"id": "T-1"}
@@ -92,7 +95,9 @@ async def test_a_late_attempt_learns_before_its_call_that_it_was_given_up(scene:
 async def test_no_further_attempt_begins_of_what_was_given_up(scene: Scene) -> None:
     job = await scene.accept()
     await scene.begin(job.id)
+    await scene.bury(job.id)
     await scene.abandon(job.id)
+    await scene.ledger.outcomes.resume(job.id, generation=1, policy_version="1")
 
     with pytest.raises(PermanentError) as refused:
         await scene.begin(job.id, attempt=2)
@@ -107,3 +112,36 @@ async def test_giving_up_what_was_never_begun_changes_nothing(scene: Scene) -> N
     await scene.abandon(job.id)
 
     assert await scene.ledger.effects.read(keys.step_key(job.id, CREATE_TICKET)) is None
+
+
+async def test_once_a_live_job_is_being_undone_none_of_its_steps_begins(scene: Scene) -> None:
+    job_id = await scene.running()
+
+    await scene.abandon(job_id)
+
+    with pytest.raises(CancelRequested):
+        await scene.begin(job_id)
+    assert (await scene.job(job_id)).cancel_requested_at is not None
+    assert await scene.count("effects") == 1  # the plan's
+
+
+async def test_a_step_that_begins_at_the_same_moment_is_seen_by_the_undo(scene: Scene) -> None:
+    job_id = await scene.running()
+    async with scene.held(job_id):
+        beginning = asyncio.create_task(scene.begin(job_id))
+        await scene.until_under_way([beginning])
+        undoing = asyncio.create_task(scene.abandon(job_id))
+        await scene.until_under_way([beginning, undoing])
+    await asyncio.gather(beginning, undoing)
+
+    assert (await scene.effect(job_id)).state is EffectState.ABANDONED
+
+
+async def test_an_undo_leaves_the_first_word_of_a_cancel_as_it_was(scene: Scene) -> None:
+    job_id = await scene.running()
+    await scene.ledger.jobs.request_cancel("acme", job_id, user=None, actor="ann")
+    before = await scene.job(job_id)
+
+    await scene.abandon(job_id)
+
+    assert await scene.job(job_id) == before

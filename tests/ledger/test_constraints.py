@@ -15,6 +15,7 @@ from tests.ledger import (
     quota_violations,
     redrive_violations,
     retention_violations,
+    tracing_violations,
     webhook_violations,
 )
 from tests.ledger.scene import Scene
@@ -128,6 +129,7 @@ VIOLATIONS = {
     **retention_violations.VIOLATIONS,
     **quota_violations.VIOLATIONS,
     **queue_violations.VIOLATIONS,
+    **tracing_violations.VIOLATIONS,
     **webhook_violations.VIOLATIONS,
 }
 SEED = (

@@ -11,6 +11,7 @@ from agentjobs.domain.quotas import LOOK_AGAIN_SECONDS, NO_LIMITS, Limits, Quota
 from agentjobs.domain.states import FINAL, LIVE, JobState
 from agentjobs.ledger.database import Connection
 from agentjobs.ledger.jobs import Acceptance, KeyReused
+from agentjobs.stack.postgres import EmbeddedPostgres
 from tests.ledger.scene import Scene, submission
 
 FIVE = Limits(in_flight=5)
@@ -27,6 +28,23 @@ async def test_at_the_limit_a_job_is_refused_with_the_numbers(scene: Scene) -> N
     assert refused.value.use == QuotaUse(quota=Quota.IN_FLIGHT, limit=5, in_use=5)
     assert refused.value.wait_seconds == LOOK_AGAIN_SECONDS
     assert await scene.count("jobs") == 5
+
+
+async def test_a_refusal_is_no_error_to_the_database(scene: Scene, postgres: EmbeddedPostgres) -> None:
+    log = postgres._logs / "postgres.log"
+    await _accept(scene, ONE)
+    before = log.read_text("utf-8")
+
+    for limits in (ONE, Limits(per_minute=1), Limits(queue_length=1)):
+        with pytest.raises(QuotaExceeded):
+            await _accept(scene, limits, key="mail-4711")
+
+    with pytest.raises(asyncpg.PostgresError):
+        await scene.execute("SELECT 1 / 0")
+    said = log.read_text("utf-8").removeprefix(before)
+    assert "division by zero" in said
+    assert said.count("ERROR") == 1
+    assert await scene.count("idempotency_keys") == 0
 
 
 @pytest.mark.parametrize(

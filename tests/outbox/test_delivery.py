@@ -169,8 +169,8 @@ async def test_a_death_that_is_told_twice_is_one_notice_to_one_desk(world: World
     world.failpoints = "outbox.after_start=raise@1"
     relay = world.relay()
     with pytest.raises(FailpointError):
-        await relay.death_once()
-    await relay.death_once()
+        await relay.desk_once()
+    await relay.desk_once()
 
     async with world.running():
         letter = await world.until_alerted(job_id)

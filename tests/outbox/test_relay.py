@@ -196,7 +196,7 @@ async def test_starts_commands_and_deaths_go_by_lanes_of_their_own(scene: Scene)
     )
     delivery = ScriptedDelivery()
 
-    for lane in (relay(scene.ledger, delivery).command_once, relay(scene.ledger, delivery).death_once):
+    for lane in (relay(scene.ledger, delivery).command_once, relay(scene.ledger, delivery).desk_once):
         assert await lane() == 1
     await relay(scene.ledger, delivery).start_once()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentjobs.api.cursors import cursor_after, position_of
 from agentjobs.api.idempotency_key import idempotency_key
 from agentjobs.api.problems import Problem
-from agentjobs.api.trace_context import trace_id_of
+from agentjobs.api.trace_context import caller_of
 from agentjobs.domain.job import IDENTIFIER_PATTERN
 from agentjobs.domain.retry_after import LONGEST_READ_SECONDS, asked_seconds
 
@@ -90,21 +90,25 @@ def test_more_than_one_key_is_refused(values: list[str]) -> None:
 def test_a_trace_is_joined(trace: str, parent: str, flags: str, version: str) -> None:
     assume(set(trace) != {"0"} and set(parent[:16]) != {"0"})
 
-    assert trace_id_of(request_with("traceparent", f"{version}-{trace}-{parent[:16]}-{flags}")) == trace
+    told = caller_of(request_with("traceparent", f"{version}-{trace}-{parent[:16]}-{flags}"))
+
+    assert told is not None
+    assert (f"{told.trace_id:032x}", f"{told.span_id:016x}") == (trace, parent[:16])
+    assert told.trace_flags.sampled == bool(int(flags, 16) & 1)
 
 
 @given(HEX, st.sampled_from([("0" * 32, None), (None, "0" * 16)]))
 def test_a_trace_or_a_parent_of_zeros_is_none(digits: str, zeros: tuple[str | None, str | None]) -> None:
     trace, parent = zeros[0] or digits, zeros[1] or digits[:16]
 
-    assert trace_id_of(request_with("traceparent", f"00-{trace}-{parent}-01")) is None
+    assert caller_of(request_with("traceparent", f"00-{trace}-{parent}-01")) is None
 
 
 @given(LATIN | st.from_regex(r"[0-9a-g]{2}-[0-9a-g]{30,33}-[0-9a-g]{15,17}-[0-9a-g]{1,3}(-.*)?"))
 def test_any_other_trace_begins_anew(value: str) -> None:
-    told = trace_id_of(request_with("traceparent", value.encode("latin-1", "ignore").decode("latin-1")))
+    caller = caller_of(request_with("traceparent", value.encode("latin-1", "ignore").decode("latin-1")))
 
-    assert told is None or (told in value and len(told) == 32 and int(told, 16) > 0)
+    assert caller is None or (caller.is_valid and f"{caller.trace_id:032x}-{caller.span_id:016x}" in value)
 
 
 @given(MOMENTS, IDENTIFIERS)

@@ -12,7 +12,7 @@ def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
 
-        with pytest.raises(PortTakenError, match=f"port {port} .* choose another with --ui-port"):
+        with pytest.raises(PortTakenError, match=f"port {port} .* as by `.+ starter.py dev --ui-port N`"):
             require_free({"--api-port": free_port(), "--ui-port": port})
 
 

@@ -67,11 +67,15 @@ async def test_the_job_says_what_it_waits_for_in_the_temporal_ui_too(world: Worl
 
     async with running(world):
         await asked(world, job_id)
-        described = await world.workflow(job_id).describe()
+
+        async def shown() -> bool:
+            described = await world.workflow(job_id).describe()
+            return described.typed_search_attributes[JOB_STATE] == "waiting_approval"
+
+        # The ledger says it first: the workflow's next task follows.
+        await eventually(shown, "the search attribute to say what the ledger says", world.between)
         await world.cancel(job_id)
         await world.until(job_id)
-
-    assert described.typed_search_attributes[JOB_STATE] == "waiting_approval"
     events = [event.type for event in await world.ledger.jobs.events(job_id)]
     assert "approval_requested" in events
 

@@ -21,12 +21,13 @@ from activities.inputs import DeathNotice, DeskStart
 from agentjobs.alerts.sink import NotTaken, Sink, Taken
 from agentjobs.alerts.webhook import WebhookSink
 from agentjobs.domain import keys
-from agentjobs.domain.alerts import SINGLES, Alert
+from agentjobs.domain.alerts import SINGLES, Alert, AlertKind
 from agentjobs.domain.failures import Category, failure
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.ledger import Ledger
 from agentjobs.providers.models import Models
 from agentjobs.tools.catalogue import built_in_tools
+from agentjobs.tools.tool import ToolRegistry
 from agentjobs.trackers.postgres import PostgresTracker
 from agentjobs.webhooks.signing import Signer
 from tests.alerts.receiver import SECRET, Received, Receiver, receiving
@@ -37,8 +38,6 @@ from tests.world import NoFence, World, eventually
 from worker import build_worker
 from workflows.dead_letter_desk import DeadLetterDesk
 from workflows.desk_delivery import ID_PREFIX
-
-STORM = 2_000
 
 
 class ScriptedSink:
@@ -58,7 +57,9 @@ class ScriptedSink:
 
 
 @asynccontextmanager
-async def working(world: World, *sinks: Sink, relay: bool = True, **settings: Any) -> AsyncIterator[None]:
+async def working(
+    world: World, *sinks: Sink, relay: bool = True, tools: ToolRegistry | None = None, **settings: Any
+) -> AsyncIterator[None]:
     """A worker with these sinks, and a relay, while the block runs."""
     worker = build_worker(
         world.client,
@@ -68,7 +69,7 @@ async def working(world: World, *sinks: Sink, relay: bool = True, **settings: An
         identity=world.tenant,
         models=Models(("scripted",), lambda _: ScriptedProvider()),
         agents=world.agents,
-        tools=built_in_tools(PostgresTracker(world.ledger.tickets)),
+        tools=tools or built_in_tools(PostgresTracker(world.ledger.tickets)),
         sinks=sinks,
     )
     async with worker:
@@ -159,7 +160,8 @@ async def test_a_death_reaches_the_webhook_signed_and_without_content(world: Wor
 
 
 @pytest.mark.timeout(300)
-async def test_two_thousand_deaths_are_told_in_few_words_and_none_is_lost(world: World) -> None:
+@pytest.mark.parametrize("storm", [400, pytest.param(2000, marks=pytest.mark.chaos)])
+async def test_a_storm_of_deaths_is_told_in_few_words_and_none_is_lost(world: World, storm: int) -> None:
     sink = ScriptedSink()
     at_once = asyncio.Semaphore(8)
 
@@ -169,7 +171,7 @@ async def test_two_thousand_deaths_are_told_in_few_words_and_none_is_lost(world:
 
     async with working(world, sink):
         alive = [await world.submit() for _ in range(5)]
-        await asyncio.gather(*(one(number) for number in range(STORM)))
+        await asyncio.gather(*(one(number) for number in range(storm)))
         states = [(await world.until(job_id)).state for job_id in alive]
 
         async def all_told() -> bool:
@@ -183,12 +185,12 @@ async def test_two_thousand_deaths_are_told_in_few_words_and_none_is_lost(world:
     by_reason: Counter[str] = Counter()
     for alert in told:
         by_reason[alert["reason"]] += alert["letter_count"]
-    assert by_reason == {"access_denied": STORM * 3 // 4, "bug": STORM // 4}
+    assert by_reason == {"access_denied": storm * 3 // 4, "bug": storm // 4}
     assert await rows(world, "SELECT count(*)::integer AS n FROM alerts WHERE tenant <> $1") == [{"n": 0}]
-    assert sum(alert.letter_count for alert in sink.told) == STORM
+    assert sum(alert.count for alert in sink.told) == storm
     assert len({alert.id for alert in sink.told}) == len(sink.told) == len(told)
-    assert len(told) <= STORM // 50
-    assert signals <= STORM // 10
+    assert len(told) <= storm // 50
+    assert signals <= storm // 10
     assert set(states) == {JobState.SUCCEEDED}
 
 
@@ -200,7 +202,7 @@ async def test_few_deaths_together_are_told_one_by_one(world: World) -> None:
         await until_told(world, sink, SINGLES)
 
     assert sorted(alert.shown_ids[0] for alert in sink.told) == sorted(dead)
-    assert {alert.letter_count for alert in sink.told} == {1}
+    assert {alert.count for alert in sink.told} == {1}
 
 
 async def test_a_sink_that_is_down_holds_up_no_sink_no_alert_and_no_job(world: World) -> None:
@@ -225,6 +227,23 @@ async def test_a_sink_that_is_down_holds_up_no_sink_no_alert_and_no_job(world: W
     assert waiting == [{"state": "waiting", "later": True}] * 2
 
 
+async def test_a_call_that_begins_to_wait_for_a_person_reaches_a_sink_once_beside_deaths(
+    world: World,
+) -> None:
+    sink = ScriptedSink()
+    tools = built_in_tools(PostgresTracker(world.ledger.tickets), {"create_ticket": 600})
+
+    async with working(world, sink, tools=tools):
+        waiting, dead = await world.submit(), await die(world)
+        await until_told(world, sink, 2)
+
+    assert (await world.job(waiting)).state is JobState.WAITING_APPROVAL
+    assert sorted((alert.kind, alert.shown_ids) for alert in sink.told) == [
+        (AlertKind.APPROVAL_REQUESTED, (waiting,)),
+        (AlertKind.JOB_DIED, (dead,)),
+    ]
+
+
 async def test_two_tenants_hear_of_their_own_deaths_only(world: World) -> None:
     other = await World.made(world.ledger, world.client)
     ours, theirs = ScriptedSink(), ScriptedSink()
@@ -239,8 +258,8 @@ async def test_two_tenants_hear_of_their_own_deaths_only(world: World) -> None:
         await until_told(world, ours, 1)
         await until_told(other, theirs, 1)
 
-    assert [(alert.tenant, alert.letter_count) for alert in ours.told] == [(world.tenant, SINGLES + 2)]
-    assert [(alert.tenant, alert.letter_count) for alert in theirs.told] == [(other.tenant, SINGLES + 2)]
+    assert [(alert.tenant, alert.count) for alert in ours.told] == [(world.tenant, SINGLES + 2)]
+    assert [(alert.tenant, alert.count) for alert in theirs.told] == [(other.tenant, SINGLES + 2)]
     assert not set(ours.told[0].shown_ids) & set(theirs.told[0].shown_ids)
 
 
@@ -279,7 +298,7 @@ async def test_a_desk_of_the_first_release_tells_as_it_did_and_then_in_batches(w
         await tell_desk(world, new)
         await until_told(world, sink, len(old) + 1)
 
-    assert [alert.letter_count for alert in sink.told] == [1] * len(old) + [len(new)]
+    assert [alert.count for alert in sink.told] == [1] * len(old) + [len(new)]
     assert await untold(world) == 0
 
 
@@ -338,7 +357,7 @@ async def test_a_worker_that_is_killed_between_delivery_and_mark_delivers_twice_
         try:
             job_id = await die(world)
             relay = world.relay()
-            assert await relay.death_once() == 1
+            assert await relay.desk_once() == 1
             await asyncio.wait_for(process.wait(), 60)
             sink = webhook(receiver)
             async with working(world, sink, relay=False):

@@ -1,29 +1,23 @@
 -- name: accept_job^
 -- One statement, so one round trip and all or nothing: key, quotas, job, first event, outbox row. No row comes back
--- when the key is already there (a concurrent twin waits here for the first one's commit), and no quota is asked.
-WITH wanted_key AS (
-    INSERT INTO idempotency_keys (tenant, "user", operation, key, fingerprint, job_id,
-                                  budget_tokens, budget_usd, budget_steps)
-    SELECT :tenant::text, :user::text, 'submit', :key::text, :fingerprint::text, :id::text,
-           :budget_tokens::bigint, :budget_usd::numeric, :budget_steps::integer
-     WHERE :key::text IS NOT NULL
-    ON CONFLICT DO NOTHING
-    RETURNING job_id
-), admitted AS (
-    SELECT require_quotas(:tenant::text, :user::text, :in_flight::integer, :per_minute::integer,
-                          :queue_length::integer) AS quotas
-     WHERE :key::text IS NULL OR EXISTS (SELECT FROM wanted_key)
+-- when the key is already there (a concurrent twin waits here for the first one's commit), and no quota is asked. At a
+-- limit a row without a job comes back, and nothing of it stays.
+WITH asked AS MATERIALIZED (
+    SELECT refused, at_most, in_use, wait_seconds, quotas
+      FROM admit(:tenant::text, :user::text, :key::text, :fingerprint::text, :id::text, :budget_tokens::bigint,
+                 :budget_usd::numeric, :budget_steps::integer, :in_flight::integer, :per_minute::integer,
+                 :queue_length::integer)
 ), accepted AS (
     INSERT INTO jobs (id, tenant, "user", agent, policy_version, origin, input, priority,
                       budget_tokens, budget_usd, budget_steps, deadline_seconds, deadline_at, created_at, updated_at,
-                      trace_id, event_seq)
+                      trace_id, trace_parent, trace_sampled, event_seq)
     SELECT :id::text, :tenant::text, :user::text, :agent::text, :policy_version::text, :origin::text,
            :input::text::jsonb, :priority::smallint, :budget_tokens::bigint, :budget_usd::numeric,
            :budget_steps::integer, :deadline_seconds::integer,
            -- Not now(): within a caller's own transaction that may be long ago.
            statement_timestamp() + make_interval(secs => :deadline_seconds::integer), statement_timestamp(),
-           statement_timestamp(), :trace_id::text, 1
-      FROM admitted
+           statement_timestamp(), :trace_id::text, :trace_parent::text, :trace_sampled::boolean, 1
+      FROM asked WHERE refused IS NULL
     RETURNING *
 ), event AS (
     INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, 'accepted' FROM accepted
@@ -31,7 +25,9 @@ WITH wanted_key AS (
     INSERT INTO outbox (topic, job_id, tenant, priority)
     SELECT 'start_job', id, tenant, priority FROM accepted
 )
-SELECT accepted.*, admitted.quotas, pg_notify('agentjobs_outbox', '') FROM accepted CROSS JOIN admitted;
+SELECT accepted.*, asked.refused, asked.at_most, asked.in_use, asked.wait_seconds, asked.quotas,
+       CASE WHEN accepted.id IS NOT NULL THEN pg_notify('agentjobs_outbox', '') END
+  FROM asked LEFT JOIN accepted ON true;
 
 -- name: find_by_key^
 -- The job that a used idempotency key belongs to, with the fingerprint of the request that used it first, and the

@@ -35,6 +35,50 @@ WITH given AS (
 )
 SELECT id FROM alert;
 
+-- name: record_approval_alerts
+-- Alerts about calls of the tenant that wait for a person and of which nobody was told: up to `singles` one by one, more
+-- summed up by agent and tool. Their ids.
+WITH fresh AS MATERIALIZED (
+    SELECT approvals.effect_key, approvals.number, approvals.job_id, approvals.tool, approvals.requested_at, jobs.agent,
+           CASE WHEN count(*) OVER () <= :singles::integer THEN approvals.effect_key END AS alone
+      FROM approvals JOIN jobs ON jobs.id = approvals.job_id
+     WHERE approvals.tenant = :tenant AND approvals.state = 'requested' AND approvals.alerted_at IS NULL
+       AND approvals.expires_at > now() AND jobs.state = 'waiting_approval' AND jobs.cancel_requested_at IS NULL
+     ORDER BY approvals.requested_at, approvals.job_id LIMIT :limit
+), told AS (
+    UPDATE approvals SET alerted_at = now() FROM fresh
+     WHERE approvals.effect_key = fresh.effect_key AND approvals.number = fresh.number
+), alert AS (
+    INSERT INTO alerts (id, tenant, kind, reason, agent, letter_count, in_doubt_count, first_died_at, last_died_at,
+                        shown_ids)
+    SELECT 'alert_' || replace(gen_random_uuid()::text, '-', ''), :tenant,
+           CASE count(*) WHEN 1 THEN 'approval.requested' ELSE 'approvals.requested' END, tool, agent, count(*), 0,
+           min(requested_at), max(requested_at),
+           (array_agg(job_id ORDER BY requested_at, job_id))[1:(:shown)::integer]
+      FROM fresh GROUP BY agent, tool, alone
+    RETURNING id
+), deliveries AS (
+    INSERT INTO alert_deliveries (alert_id, sink)
+    SELECT alert.id, sink FROM alert CROSS JOIN unnest(:sinks::text[]) AS sink
+)
+SELECT id FROM alert;
+
+-- name: tell_of_approvals_again$
+-- A word to each desk that has told nobody of a request for a minute: it may be gone. How many.
+WITH untold AS (
+    SELECT DISTINCT ON (approvals.tenant) approvals.tenant, approvals.job_id
+      FROM approvals JOIN jobs ON jobs.id = approvals.job_id
+     WHERE approvals.state = 'requested' AND approvals.alerted_at IS NULL AND approvals.expires_at > now()
+       AND approvals.requested_at < now() - interval '1 minute'
+       AND jobs.state = 'waiting_approval' AND jobs.cancel_requested_at IS NULL
+       AND NOT EXISTS (SELECT FROM outbox WHERE outbox.tenant = approvals.tenant AND topic = 'approval_requested')
+     ORDER BY approvals.tenant, approvals.requested_at
+), told AS (
+    INSERT INTO outbox (topic, job_id, tenant) SELECT 'approval_requested', job_id, tenant FROM untold
+    RETURNING id
+)
+SELECT count(*) FROM told;
+
 -- name: unlogged_alerts
 -- Also those of an attempt that crashed before it could write them.
 SELECT alerts.*

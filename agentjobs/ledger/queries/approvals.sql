@@ -49,8 +49,11 @@ WITH job AS (
     SELECT moved.id, moved.event_seq, 'approval_requested',
            jsonb_build_object('step', asked.step, 'tool', asked.tool, 'expires_at', asked.expires_at)
       FROM moved CROSS JOIN asked
+), queued AS ( -- for the desk, which sees to it that a reviewer hears of it
+    INSERT INTO outbox (topic, job_id, tenant) SELECT 'approval_requested', job_id, tenant FROM asked
+    RETURNING id
 )
-SELECT job.state AS job_state, job.cancel_requested_at IS NOT NULL AS cancelling, now_is.state,
+SELECT (SELECT pg_notify('agentjobs_outbox', '') FROM queued), job.state AS job_state, job.cancel_requested_at IS NOT NULL AS cancelling, now_is.state,
        coalesce(asked.expires_at, latest.expires_at) AS expires_at
   FROM job CROSS JOIN now_is LEFT JOIN asked ON true LEFT JOIN latest ON true;
 

@@ -83,8 +83,9 @@ WITH locked AS MATERIALIZED ( -- the job first, as everywhere
            id, :note, :payload::jsonb
       FROM asked
 ), queued AS (
-    INSERT INTO outbox (topic, job_id, tenant, payload)
-    SELECT :action::text || '_job', id, tenant, :payload::jsonb || jsonb_build_object('generation', generation)
+    INSERT INTO outbox (topic, job_id, tenant, payload, traceparent)
+    SELECT :action::text || '_job', id, tenant, :payload::jsonb || jsonb_build_object('generation', generation),
+           :traceparent::text
       FROM asked
     RETURNING id
 )

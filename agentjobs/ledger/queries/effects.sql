@@ -125,7 +125,7 @@ SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE ve
        before.state AS job_state, before.tenant, before."user", before.agent,
        before.policy_version, before.input, before.deadline_at, (before.deadline_at - now()) AS remaining,
        effect.state AS effect_state, effect.in_doubt, effect.result,
-       (now() - effect.sent_at) AS since_sent, effect.generation, effect.response_id, effect.response_model,
+       effect.sent_at, (now() - effect.sent_at) AS since_sent, effect.generation, effect.response_id, effect.response_model,
        before.budget_tokens, before.budget_usd, before.tokens_in + before.tokens_out + before.tokens_reserved AS tokens_used,
        before.usd + before.usd_reserved AS usd_used, before.trace_id,
        limits.monthly_tokens, limits.monthly_usd, coalesce(months.tokens + months.tokens_reserved, 0) AS month_tokens,
@@ -150,9 +150,10 @@ SELECT CASE WHEN EXISTS (SELECT FROM over) THEN 'tenant_budget_exceeded' ELSE ve
     ON months.tenant = limits.id AND months.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date
   LEFT JOIN effect ON true LEFT JOIN started ON true LEFT JOIN recorded ON true;
 
--- name: send_again!
--- The doubt is resolved: the earlier call had no effect, and cannot have it any more. From here on this one may.
-UPDATE effects SET sent_at = now() WHERE key = :key AND state = 'begun';
+-- name: send_again^
+-- The doubt is resolved: the earlier call had no effect, and cannot have it any more. From here on this one may. No row
+-- comes back when the effect is no longer as it was looked up: sent again by another attempt, completed, or given up.
+UPDATE effects SET sent_at = now() WHERE key = :key AND state = 'begun' AND sent_at = :sent_at RETURNING key;
 
 -- name: lock_effect^
 -- Taken first in the transaction of a transactional tool: of two live attempts the later one waits here,
@@ -223,6 +224,13 @@ WITH locked AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM completed) AS completed;
 
+-- name: close_to_steps!
+-- Before an undo looks: from here on no step of its job begins. (A cancel in Temporal is not in the ledger yet. An attempt
+-- that comes late would do what the undo has not found.)
+UPDATE jobs SET cancel_requested_at = now(), updated_at = now()
+ WHERE id = :job_id AND cancel_requested_at IS NULL
+   AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval');
+
 -- name: abandon_effect!
 -- Before an undo: what certainly was not done can no longer be done by a late attempt. (The row lock makes
 -- this wait for a transaction that is about to complete it, and then leave it alone.)
@@ -234,9 +242,11 @@ UPDATE effects SET state = 'abandoned', in_doubt = false
 UPDATE effects SET state = 'completed', in_doubt = false, result = :result::jsonb, completed_at = now()
  WHERE key = :key AND state = 'begun' AND fingerprint <> '';
 
--- name: give_up_effect!
--- The destination was asked: it has it not, and the call cannot land any more.
-UPDATE effects SET state = 'abandoned', in_doubt = false WHERE key = :key AND state = 'begun';
+-- name: give_up_effect^
+-- The destination was asked: it has it not, and the call cannot land any more. No row comes back when the effect is no
+-- longer as it was when that was asked.
+UPDATE effects SET state = 'abandoned', in_doubt = false
+ WHERE key = :key AND state = 'begun' AND sent_at = :sent_at RETURNING key;
 
 -- name: read_effect^
 SELECT *, (now() - sent_at) AS since_sent FROM effects WHERE key = :key;

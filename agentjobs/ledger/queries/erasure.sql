@@ -24,6 +24,19 @@ SELECT * FROM ordered;
 -- name: read_erasure^
 SELECT * FROM erasures WHERE id = :id AND tenant = :tenant;
 
+-- name: list_erasures
+-- Latest first, with how far each has come.
+SELECT erasures.id, erasures."user", erasures.job_id, erasures.requested_by, erasures.created_at, erasures.completed_at,
+       jobs.*
+  FROM erasures CROSS JOIN LATERAL (
+       SELECT count(*)::integer AS jobs, count(*) FILTER (WHERE erased_at IS NOT NULL)::integer AS erased,
+              count(*) FILTER (WHERE finalized_at IS NULL)::integer AS not_ended,
+              count(*) FILTER (WHERE workflow_look_at IS NOT NULL)::integer AS workflows_left
+         FROM erasure_jobs WHERE erasure_id = erasures.id) AS jobs
+ WHERE tenant = :tenant
+   AND (:before_at::timestamptz IS NULL OR (created_at, id) < (:before_at::timestamptz, :before_id::text))
+ ORDER BY created_at DESC, id DESC LIMIT :limit;
+
 -- name: erasures_under_way
 -- Those that nobody has looked at for the longest time: an order that waits for its jobs' ends holds up no other one.
 WITH next AS MATERIALIZED (

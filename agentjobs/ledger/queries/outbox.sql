@@ -27,7 +27,8 @@ WITH RECURSIVE waiting (tenant) AS (
 )
 SELECT outbox.id, outbox.job_id, outbox.tenant, outbox.attempts, jobs.agent, jobs.policy_version,
        jobs.deadline_at, jobs.priority, jobs.state, jobs.generation, jobs.budget_steps,
-       jobs.cancel_requested_at IS NOT NULL AS cancelling
+       jobs.cancel_requested_at IS NOT NULL AS cancelling, outbox.created_at, outbox.traceparent,
+       jobs.trace_id, jobs.trace_parent, jobs.trace_sampled
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
  WHERE outbox.id IN (SELECT id FROM ranked ORDER BY turn, id LIMIT :batch::integer)
  ORDER BY outbox.id
@@ -43,19 +44,21 @@ UPDATE jobs SET dispatched_at = coalesce(dispatched_at, now()) FROM gone WHERE j
 SELECT outbox.id, outbox.topic, outbox.job_id, outbox.tenant, outbox.payload, outbox.attempts,
        jobs.agent, jobs.policy_version, jobs.deadline_at, jobs.priority, jobs.state, jobs.generation,
        jobs.budget_steps,
-       jobs.cancel_requested_at IS NOT NULL AS cancelling
+       jobs.cancel_requested_at IS NOT NULL AS cancelling, outbox.created_at, outbox.traceparent,
+       jobs.trace_id, jobs.trace_parent, jobs.trace_sampled
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
- WHERE topic NOT IN ('start_job', 'job_died') AND available_at <= now()
+ WHERE topic NOT IN ('start_job', 'job_died', 'approval_requested') AND available_at <= now()
  ORDER BY outbox.id LIMIT :batch
    FOR UPDATE OF outbox SKIP LOCKED;
 
--- name: claim_deaths
+-- name: claim_desk_words
 SELECT outbox.id, outbox.topic, outbox.job_id, outbox.tenant, outbox.payload, outbox.attempts,
        jobs.agent, jobs.policy_version, jobs.deadline_at, jobs.priority, jobs.state, jobs.generation,
        jobs.budget_steps,
-       jobs.cancel_requested_at IS NOT NULL AS cancelling
+       jobs.cancel_requested_at IS NOT NULL AS cancelling, outbox.created_at, outbox.traceparent,
+       jobs.trace_id, jobs.trace_parent, jobs.trace_sampled
   FROM outbox JOIN jobs ON jobs.id = outbox.job_id
- WHERE topic = 'job_died' AND available_at <= now()
+ WHERE topic IN ('job_died', 'approval_requested') AND available_at <= now()
  ORDER BY outbox.id LIMIT :batch
    FOR UPDATE OF outbox SKIP LOCKED;
 

@@ -71,9 +71,10 @@ SELECT coalesce(died.state, found.state) AS state, coalesce(died.generation, fou
 
 -- name: finish^
 -- A final state, once: nothing moves a final job again. The result is put together from the receipts, so it
--- says what is true of each effect, also after a cancellation.
+-- says what is true of each effect, also after a cancellation. An end of another generation changes nothing: it comes
+-- late, of a run that was given up, and a person may have said otherwise since. (Older runs tell none.)
 WITH found AS MATERIALIZED (
-    SELECT id, state FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+    SELECT id, state, generation FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
 ), ends AS (
     -- An undo that was tried has left an effect, or a refused attempt, or a death.
     SELECT effects.*,
@@ -106,6 +107,7 @@ WITH found AS MATERIALIZED (
            finalized_at = now(), updated_at = now(), event_seq = jobs.event_seq + 1
       FROM summary CROSS JOIN found
      WHERE jobs.id = found.id AND found.state = ANY (:from_states::text[])
+       AND coalesce(found.generation = :generation::integer, true)
     RETURNING jobs.*
 ), cut_off AS (
     UPDATE attempts SET outcome = 'abandoned', finished_at = now()

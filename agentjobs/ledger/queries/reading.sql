@@ -5,6 +5,9 @@ SELECT * FROM jobs WHERE id = :id AND tenant = :tenant AND (:user::text IS NULL 
 -- name: standing^
 SELECT id AS job_id, state, generation, step FROM jobs WHERE id = :id;
 
+-- name: trace_of_job^
+SELECT id AS job_id, tenant, agent, generation, trace_id, trace_sampled, dispatched_at FROM jobs WHERE id = :id;
+
 -- name: list_jobs
 -- Newest first; the cursor is the last row's (created_at, id). The tenant stands first in the index.
 SELECT * FROM jobs

@@ -20,9 +20,9 @@ SELECT letter.id, letter.reason, letter.agent, letter.effects_in_doubt,
 -- name: insert_redrive$
 -- No id comes back when the caller's key was used before (a concurrent twin waits here for the first one's commit).
 INSERT INTO redrives (id, tenant, created_by, note, filter, policy, again, canary, share, rate_per_second,
-                      failure_limit, verdict_seconds, key, fingerprint, state, letters, needs_approval)
+                      failure_limit, verdict_seconds, key, fingerprint, traceparent, state, letters, needs_approval)
 VALUES (:id, :tenant, :created_by, :note, :filter::jsonb, :policy, :again, :canary, :share, :rate_per_second,
-        :failure_limit, :verdict_seconds, :key, :fingerprint, 'running', 0, false)
+        :failure_limit, :verdict_seconds, :key, :fingerprint, :traceparent, 'running', 0, false)
 ON CONFLICT ON CONSTRAINT redrives_one_per_key DO NOTHING
 RETURNING id;
 
@@ -129,7 +129,7 @@ WITH redrive AS MATERIALIZED (
      WHERE redrive_items.job_id = :job_id AND redrive_items.state = 'waiting'
        FOR NO KEY UPDATE OF redrive_items
 )
-SELECT redrive.tenant, redrive.created_by, redrive.note, redrive.policy, redrive.again,
+SELECT redrive.tenant, redrive.created_by, redrive.note, redrive.policy, redrive.again, redrive.traceparent,
        CASE WHEN letter.id IS NULL THEN 'gone'
             WHEN letter.generation <> item.generation THEN 'died_again_meanwhile'
             WHEN letter.state <> 'open' THEN letter.state

@@ -22,18 +22,19 @@ WITH RECURSIVE waiting (webhook_id) AS (
             WHERE webhook_id = room.id AND state = 'waiting' AND next_attempt_at <= now()
             ORDER BY next_attempt_at LIMIT greatest(room.free, 0)) next
 ), claimed AS MATERIALIZED (
-    SELECT id FROM webhook_deliveries
+    SELECT id, job_id FROM webhook_deliveries
      WHERE id IN (SELECT id FROM due ORDER BY turn, id LIMIT :batch)
        AND state = 'waiting' AND next_attempt_at <= now() -- another relay may have come first
        FOR UPDATE SKIP LOCKED
 )
 UPDATE webhook_deliveries AS delivery
    SET attempts = attempts + 1, next_attempt_at = now() + make_interval(secs => :lease_seconds::double precision)
-  FROM claimed, webhooks
+  FROM claimed LEFT JOIN jobs ON jobs.id = claimed.job_id, webhooks
  WHERE delivery.id = claimed.id AND webhooks.id = delivery.webhook_id
 RETURNING delivery.id, delivery.webhook_id, delivery.type, delivery.data, delivery.created_at, delivery.attempts,
           delivery.attempts - delivery.earlier_attempts AS tries, now() AS claimed_at, webhooks.url, webhooks.secret,
-          CASE WHEN webhooks.old_secret_until > now() THEN webhooks.old_secret END AS old_secret;
+          CASE WHEN webhooks.old_secret_until > now() THEN webhooks.old_secret END AS old_secret, webhooks.tenant,
+          delivery.job_id, jobs.trace_id, jobs.trace_parent, jobs.trace_sampled, jobs.started_at;
 
 -- name: webhook_delivered!
 -- By whichever attempt since the latest replay: one that was thought lost may come through.
