@@ -5,19 +5,21 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-full chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
 setup: $(READY) ## The packages, into .venv
 
-# By hash, so that what is installed is what was tested.
+# By hash, so that what is installed is what was tested. Then the checkout itself, for the command `agentjobs` and its
+# completion in shells: built with what the lock names, so that nothing is fetched for it.
 $(READY): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "agentjobs needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## Real requests to their tickets, with a crash and a death on the way
@@ -37,7 +39,7 @@ ifdef TESTS
 else
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST) \
 		-m "not chaos and not real_model and not e2e and not chaos_short"
-	$(BIN)/python -m pytest $(PYTEST) -m "e2e or chaos_short"
+	$(BIN)/python -m pytest $(PYTEST) -m "(e2e or chaos_short) and not chaos"
 endif
 
 check: $(READY) ## Lint, types, import contracts
@@ -47,7 +49,10 @@ check: $(READY) ## Lint, types, import contracts
 	$(BIN)/lint-imports
 
 chaos: $(READY) ## Every fault at every boundary, on real processes (long); CHAOS_SEED=N plays a run again
-	$(BIN)/python -m pytest tests/chaos -m chaos $(PYTEST)
+	$(BIN)/python -m pytest -m chaos $(PYTEST)
+
+chaos-full: $(READY) ## A storm of faults over two APIs, two relays, three workers (long); SEED=name MINUTES=n
+	$(BIN)/python -m tests.chaos.storm $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 conformance-long: $(READY) ## More cases of schemathesis against the OpenAPI document
 	SCHEMATHESIS_CASES=100 $(BIN)/python -m pytest tests/api/test_schemathesis.py $(PYTEST)

@@ -68,7 +68,15 @@ async def until_over(shared: Running, redrive_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "victims", [("worker-1", "worker-2"), ("temporal",), ("postgres",), ("relay", "api")], ids=str
+    "victims",
+    [
+        ("worker-1", "worker-2"),
+        *(
+            pytest.param(victims, marks=pytest.mark.chaos)
+            for victims in (("temporal",), ("postgres",), ("relay", "api"))
+        ),
+    ],
+    ids=str,
 )
 async def test_none_is_redriven_twice_and_none_forgotten(shared: Running, victims: tuple[str, ...]) -> None:
     user = f"bulk-{victims[0]}"

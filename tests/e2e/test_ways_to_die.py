@@ -53,6 +53,7 @@ async def temporal_of(running: Running) -> Client:
     return await Client.connect(running.stack.info.temporal, data_converter=DATA_CONVERTER)
 
 
+@pytest.mark.chaos
 async def test_a_deleted_job_is_found_among_others_while_the_servers_are_killed(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -15,9 +15,10 @@ async def scene(world: World) -> BulkScene:
     return BulkScene(world)
 
 
-async def test_the_canary_stops_it_and_when_the_cause_is_mended_all_recover(scene: BulkScene) -> None:
+@pytest.mark.parametrize("many", [40, pytest.param(200, marks=pytest.mark.chaos)])
+async def test_the_canary_stops_it_and_when_the_cause_is_mended_all_recover(scene: BulkScene, many: int) -> None:
     async with scene.running():
-        jobs = await scene.dead_jobs(200)
+        jobs = await scene.dead_jobs(many)
         calls_before = len(scene.destination.calls)
 
         first = await scene.start(canary=3)
@@ -30,10 +31,10 @@ async def test_the_canary_stops_it_and_when_the_cause_is_mended_all_recover(scen
 
     assert (stopped.state, stopped.stopped_because) == (RedriveState.STOPPED, StopReason.CANARY_FAILED)
     assert (stopped.asked, calls_of_the_canary) == (3, 3)
-    assert states == {JobState.DEAD: 200}
+    assert states == {JobState.DEAD: many}
     assert (await scene.counts(first)).died_again == 3
-    assert (completed.state, completed.letters) == (RedriveState.COMPLETED, 200)
-    assert (await scene.counts(second)).recovered == 200
+    assert (completed.state, completed.letters) == (RedriveState.COMPLETED, many)
+    assert (await scene.counts(second)).recovered == many
     assert scene.destination.done == dict.fromkeys(jobs, 1)
 
 
