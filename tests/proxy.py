@@ -39,7 +39,11 @@ class Proxy:
         raise NotImplementedError
 
     async def _serve(self, client: StreamReader, to_client: StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection(LOOPBACK, self._target_port)
+        try:
+            server, to_server = await asyncio.open_connection(LOOPBACK, self._target_port)
+        except OSError:  # nobody listens there now: whoever came hears so
+            to_client.close()
+            return
         directions = self.forth_and_back(client, to_server, server, to_client)
         pumps = [asyncio.create_task(direction) for direction in directions]
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)

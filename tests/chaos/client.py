@@ -1,7 +1,9 @@
 """A client that repeats what it does not know the outcome of, and keeps a record of everything it did."""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import httpx
@@ -25,13 +27,25 @@ class Refused(Exception):
 
 
 class Client:
-    """One user's way to the API. Each operation ends with an answer, however often it is asked for."""
+    """One user's way to the API. Each operation ends with an answer, however often it is asked for.
 
-    def __init__(self, api: str, key: str, history: list[Operation]) -> None:
+    apis: the addresses, asked in turn.
+    """
+
+    def __init__(
+        self,
+        apis: Sequence[str],
+        key: str,
+        history: list[Operation],
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._http = httpx.AsyncClient(
-            base_url=api, headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False
+            headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False
         )
+        self._apis = cycle(apis)
         self._history = history
+        self._patience_seconds = patience_seconds
 
     async def close(self) -> None:
         """Close the connections."""
@@ -69,10 +83,28 @@ class Client:
     async def state(self, job_id: str) -> str | None:
         """Where the job stands, if the API answers now. Reading is not on record."""
         try:
-            answer = await self._http.get(f"/v1/jobs/{job_id}")
+            answer = await self._http.get(f"{next(self._apis)}/v1/jobs/{job_id}")
         except httpx.TransportError:
             return None
         return str(answer.json()["state"]) if answer.status_code == 200 else None
+
+    async def status_of(self, job_id: str) -> int:
+        """What is answered to who asks for the job: asked until somebody knows."""
+        async with asyncio.timeout(self._patience_seconds):
+            while True:
+                try:
+                    answer = await self._http.get(f"{next(self._apis)}/v1/jobs/{job_id}")
+                except httpx.TransportError:
+                    continue
+                if answer.status_code < 500:
+                    return answer.status_code
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def quota_in_use(self) -> int:
+        """How many jobs of this user are in flight, as the API tells it."""
+        answer = await self._http.get(f"{next(self._apis)}/v1/quota")
+        answer.raise_for_status()
+        return int(answer.json()["in_flight"]["in_use"])
 
     async def _insist(
         self,
@@ -82,7 +114,7 @@ class Client:
         body: Body,
         headers: Headers = None,
     ) -> dict[str, Any]:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(self._patience_seconds):
             while True:
                 answered = await self._once(what, key, path, body, headers)
                 if answered is not None:
@@ -90,22 +122,26 @@ class Client:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _once(self, what: str, key: str, path: str, body: Body, headers: Headers) -> dict[str, Any] | None:
+        asked_at = time.time()
+
+        def note(answer: Answer, status: int | None = None, job_id: str | None = None) -> None:
+            self._history.append(Operation(what, key, answer, status, job_id, asked_at, time.time()))
+
         try:
-            answer = await self._http.post(path, json=body, headers=headers)
+            answer = await self._http.post(f"{next(self._apis)}{path}", json=body, headers=headers)
         except httpx.TransportError:
-            self._history.append(Operation(what, key, Answer.UNKNOWN))
+            note(Answer.UNKNOWN)
             return None
         if answer.status_code >= 500:
-            self._history.append(Operation(what, key, Answer.UNKNOWN, answer.status_code))
-            return None
-        if answer.status_code == 429:
-            self._history.append(Operation(what, key, Answer.FAILED, 429))
+            note(Answer.UNKNOWN, answer.status_code)
             return None
         if answer.is_error:
-            self._history.append(Operation(what, key, Answer.FAILED, answer.status_code))
+            note(Answer.FAILED, answer.status_code)
+            if _asks_to_come_again(answer):
+                return None
             raise Refused(answer.status_code)
         shown: dict[str, Any] = answer.json()
-        self._history.append(Operation(what, key, Answer.OK, answer.status_code, shown.get("id")))
+        note(Answer.OK, answer.status_code, shown.get("id"))
         return shown
 
     def _unknown_before(self, what: str, key: str) -> bool:
@@ -113,3 +149,8 @@ class Client:
             operation.what == what and operation.key == key and operation.answer is Answer.UNKNOWN
             for operation in self._history
         )
+
+
+def _asks_to_come_again(answer: httpx.Response) -> bool:
+    """Over a quota, or the first request under this key is still on its way."""
+    return answer.status_code == 429 or (answer.status_code == 409 and "retry-after" in answer.headers)

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from google.protobuf.json_format import MessageToDict
 from temporalio.service import RPCError, RPCStatusCode
@@ -12,8 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from agentjobs.domain import keys
 from agentjobs.domain.states import FINAL, JobState
 from tests.chaos.checker import ledger_and_temporal_agree
-from tests.chaos.evidence import Attempt, Effect, Event, Evidence, Job, Letter, Row, Ticket, Workflow
-from tests.chaos.load import Load
+from tests.chaos.evidence import Attempt, Effect, Event, Evidence, Job, Letter, Operation, Row, Ticket, Workflow
 from tests.chaos.rig import Rig
 from tests.replay.texts import texts_of
 
@@ -31,6 +30,22 @@ _LETTERS = "SELECT * FROM dead_letters WHERE id IN (SELECT id FROM jobs WHERE cr
 _OUTBOX = "SELECT topic FROM outbox WHERE job_id IN (SELECT id FROM jobs WHERE created_at >= $1)"
 
 
+class Sent(Protocol):
+    """What was sent, and what is known of it."""
+
+    @property
+    def expected(self) -> Mapping[str, frozenset[JobState]]:
+        """Where each job that was answered for may end."""
+
+    @property
+    def history(self) -> Sequence[Operation]:
+        """Every request of every client."""
+
+    @property
+    def planted(self) -> Mapping[str, str]:
+        """What must be found nowhere outside, by what it is."""
+
+
 class Collector:
     """Collects what happened since it was made."""
 
@@ -43,7 +58,7 @@ class Collector:
         """By the database's clock."""
         return cls(rig, await rig.value("SELECT clock_timestamp()"))
 
-    async def evidence(self, load: Load) -> Evidence:
+    async def evidence(self, load: Sent) -> Evidence:
         """All of it."""
         jobs = await self._rows(Job, _JOBS)
         workflows, histories = await self._workflows(jobs)
@@ -62,7 +77,7 @@ class Collector:
             planted=load.planted,
         )
 
-    async def quiet(self, load: Load) -> bool:
+    async def quiet(self, load: Sent) -> bool:
         """Nothing moves any more: every job is at rest, everybody is told, and Temporal has heard of it."""
         jobs = await self._rows(Job, _JOBS)
         letters = {letter.id: letter for letter in await self._rows(Letter, _LETTERS)}

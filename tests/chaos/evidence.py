@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from agentjobs.domain.states import JobState
+from tests.chaos.witnesses import Witnesses
 
 
 class Answer(StrEnum):
@@ -22,6 +23,18 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True)
+class Violation:
+    """An invariant that does not hold."""
+
+    invariant: str
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant} {self.where}: {self.what}"
+
+
+@dataclass(frozen=True)
 class Operation:
     """One request of a client, repeats included one by one."""
 
@@ -32,6 +45,9 @@ class Operation:
     answer: Answer
     status: int | None = None
     job_id: str | None = None
+    asked_at: float = 0.0
+    answered_at: float = 0.0
+    """When the answer came, or was given up. Both of `time.time`."""
 
 
 class Row(BaseModel):
@@ -45,6 +61,7 @@ class Job(Row):
     state: JobState
     generation: int
     event_seq: int
+    tenant: str = "dev"
     key: str | None
     """The idempotency key that it was accepted under."""
 
@@ -128,6 +145,7 @@ class Evidence:
     planted: Mapping[str, str] = field(default_factory=dict)
     """What must not be found in them, by what it is."""
 
+    witnesses: Witnesses = field(default_factory=Witnesses)
     frozen: bool = False
     """A worker was stopped and woke up again: its call in flight may have been made once more meanwhile."""
 

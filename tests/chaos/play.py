@@ -5,8 +5,9 @@ import time
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.chaos.checker import Violation, violations
+from tests.chaos.checker import violations
 from tests.chaos.collecting import Collector
+from tests.chaos.evidence import Violation
 from tests.chaos.faults import Fault
 from tests.chaos.load import Load
 from tests.chaos.rig import Fruitless, Rig, until

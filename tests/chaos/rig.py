@@ -55,7 +55,7 @@ class Rig:
 
     def client(self, history: list[Operation], key: str | None = None) -> Client:
         """A client of the API; without a key, the admin's."""
-        return Client(self.stack.info.api, key or self.stack.info.admin_key, history)
+        return Client((self.stack.info.api,), key or self.stack.info.admin_key, history)
 
     async def arm(self, child: str, failpoints: str) -> None:
         """Start the child anew with these failpoints; its own successor after a crash has none."""
@@ -66,10 +66,9 @@ class Rig:
 
     async def all_ready(self) -> None:
         """Every child is up, as before a run."""
-        for child in ("postgres", "temporal", "api", "relay", *WORKERS):
-            if child in self.stack.info.pids:
-                async with asyncio.timeout(60):
-                    await self.stack.until_ready(child)
+        for child in list(self.stack.info.pids):
+            async with asyncio.timeout(60):
+                await self.stack.until_ready(child)
 
     def pid(self, child: str) -> int:
         """The process of now."""
