@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-full chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-full check-protocol chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -56,6 +56,9 @@ chaos-full: $(READY) ## A storm of faults over two APIs, two relays, three worke
 
 conformance-long: $(READY) ## More cases of schemathesis against the OpenAPI document
 	SCHEMATHESIS_CASES=100 $(BIN)/python -m pytest tests/api/test_schemathesis.py $(PYTEST)
+
+check-protocol: $(READY) ## All interleavings of the larger models of the protocol (a minute or two)
+	$(BIN)/python -m tests.protocol
 
 chaos-short: $(READY) ## One kill at every boundary
 	$(BIN)/python -m pytest tests/chaos -m chaos_short $(PYTEST)

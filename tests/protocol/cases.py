@@ -39,6 +39,7 @@ def death(**bounds: Any) -> Build:
     return lambda without: death_model(DeathRules(without, **bounds))
 
 
+TRANSACTIONAL_CANCELLED = effect(EffectClass.TRANSACTIONAL, redrives=0)
 TRANSACTIONAL = effect(EffectClass.TRANSACTIONAL)
 READ_ONLY = effect(EffectClass.READ_ONLY, redrives=0)
 UNSAFE = effect(EffectClass.UNSAFE)
@@ -155,12 +156,12 @@ MISSING: Final = (
         Protection.LOCK_TELLS,
     ),
     _missing(
-        UNSAFE_CANCELLED,
+        UNDONE_AFTER_A_CRASH,
         "I4: the job was cancelled, and its effect was not undone",
-        15,
+        16,
         Protection.COMPLETE_WHAT_IS_BEGUN,
     ),
-    _missing(TRANSACTIONAL, DEAD_END, 5, Protection.ABANDON),
+    _missing(TRANSACTIONAL_CANCELLED, DEAD_END, 5, Protection.ABANDON),
     _missing(
         TRANSACTIONAL,
         "I4: the job was cancelled, and its effect was not undone",
@@ -174,7 +175,10 @@ MISSING: Final = (
         Protection.BEGIN_ASKS_FOR_CANCEL,
     ),
     _missing(
-        UNSAFE, "I4: the result says not_done, and the effect is there", 11, Protection.BEGIN_ASKS_FOR_THE_JOB
+        UNSAFE_REDRIVEN,
+        "I4: the result says not_done, and the effect is there",
+        11,
+        Protection.BEGIN_ASKS_FOR_THE_JOB,
     ),
     _missing(ONE_MAY_FAIL, "I9: more attempts than the limit", 5, Protection.ATTEMPT_LIMIT),
     _missing(SENT_TWICE, "I1: one key has two jobs", 6, Protection.KEY_WITH_THE_JOB),

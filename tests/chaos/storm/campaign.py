@@ -85,7 +85,7 @@ async def weather(site: Site, keys: Keys, storm: Storm, ordeal: Ordeal | None = 
     redriver = Redriver(site, traffic, Random(f"{storm.seed}:redriver"))
     done = Done()
     vitals = Vitals(site)
-    running = (redriver.run(), _watch_quotas(gatherer, redriver), vitals.run())
+    running = (redriver.run(), _watch_quotas(gatherer, traffic, redriver), vitals.run())
     beside = [asyncio.create_task(one) for one in running]
     await asyncio.gather(
         traffic.arrive(storm.jobs, storm.jobs / storm.seconds),
@@ -120,10 +120,10 @@ async def _evidence(gatherer: Gatherer, traffic: Traffic, *, frozen: bool) -> Ev
         await traffic.close()
 
 
-async def _watch_quotas(gatherer: Gatherer, redriver: Redriver) -> None:
+async def _watch_quotas(gatherer: Gatherer, traffic: Traffic, redriver: Redriver) -> None:
     while True:
         with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-            await gatherer.look_at_quotas(redriver.redriven[LIMITED])
+            await gatherer.look_at_quotas(traffic, redriver.redriven[LIMITED])
         await asyncio.sleep(0.5)
 
 

@@ -16,7 +16,7 @@ from tests.chaos.evidence import Evidence, Job, Ticket, Workflow
 from tests.chaos.storm.judge_log import read_log
 from tests.chaos.storm.parts import RELAYS
 from tests.chaos.storm.site import Site
-from tests.chaos.storm.tenants import IN_FLIGHT, LIMITED, TENANTS, USER
+from tests.chaos.storm.tenants import LIMITED, TENANTS, USER
 from tests.chaos.storm.traffic import Traffic
 from tests.chaos.witness_checks import job_of_key
 from tests.chaos.witnesses import Death, ModelCall, QuotaSeen, QuotaTold, TicketWord, Witnesses
@@ -50,10 +50,10 @@ class Gatherer(Collector):
         self._random = random
         self.quotas_seen: list[QuotaSeen] = []
 
-    async def look_at_quotas(self, redriven: int) -> None:
+    async def look_at_quotas(self, traffic: Traffic, redriven: int) -> None:
         """Note how many jobs are in flight at this moment. `redriven`: so often a job of LIMITED was."""
         for row in await self._site.ledger.database.pool.fetch(IN_FLIGHT_NOW):
-            limit = IN_FLIGHT if row["tenant"] == LIMITED else None
+            limit = traffic.keys.limit if row["tenant"] == LIMITED else None
             seen = QuotaSeen(row["tenant"], row["user"], row["in_flight"], limit, redriven)
             self.quotas_seen.append(seen)
 

@@ -24,6 +24,8 @@ class Keys:
     """API keys by (tenant, user)."""
 
     of: dict[tuple[str, str], str]
+    limit: int | None = None
+    """Of jobs in flight, for users of LIMITED."""
 
 
 def preparing(keys: Keys) -> Callable[[str, DevKeys | None], Awaitable[DevKeys]]:
@@ -31,6 +33,7 @@ def preparing(keys: Keys) -> Callable[[str, DevKeys | None], Awaitable[DevKeys]]
 
     async def prepare(dsn: str, kept: DevKeys | None) -> DevKeys:
         dev = await prepare_dev_tenant(dsn, kept)
+        keys.limit = IN_FLIGHT
         database = await connect(dsn, size=2, application_name="chaos")
         try:
             identity = Identity(database)

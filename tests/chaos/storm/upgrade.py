@@ -1,7 +1,7 @@
 """Two releases at once under load: `python -m tests.chaos.storm.upgrade --before COMMIT [--seed S] [--seconds N]`.
 
-It begins with everything of the release before. In the middle the migration is applied, then one API, one relay
-and two workers are of the present release, beside the others; at three quarters everything is.
+It begins with everything of the release before. In the middle the migration is applied, then two workers and one
+API are of the present release, beside the others; at three quarters everything is, the relays last.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from tests.chaos.storm.tenants import ADMIN, TENANTS, USER, Keys
 from tests.e2e.conftest import CHECKOUT
 
 PER_SECOND = 2.0
-FIRST = (APIS[1], RELAYS[1], *WORKERS[1:])
-"""Those of the present release while both run."""
+FIRST = (*WORKERS[1:], APIS[1])
+"""Those of the present release while both run. No relay: workers of the release before cannot read its words."""
 
 _MAKE_KEYS = """
 import asyncio, json, os, sys
@@ -86,7 +86,7 @@ async def change_over(site: Site, seconds: float) -> None:
     await migrate(site.stack.info.database)
     await _now_present(site, FIRST)
     await asyncio.sleep(seconds / 4)
-    await _now_present(site, [part for part in (*APIS, *RELAYS, *WORKERS) if part not in FIRST])
+    await _now_present(site, [part for part in (*WORKERS, *APIS, *RELAYS) if part not in FIRST])
 
 
 async def _now_present(site: Site, parts: Iterable[str]) -> None:
