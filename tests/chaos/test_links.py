@@ -94,7 +94,7 @@ async def test_a_half_open_connection_stays_so_and_new_ones_pass(echo: tuple[Ech
         return bool(link.noticed_seconds)
 
     await until(noticed, "the close", SOON)
-    assert link.noticed_seconds[0] >= 0.1
+    assert len(link.noticed_seconds) == 1
 
 
 async def test_a_lost_reply_was_executed(echo: tuple[Echo, Link]) -> None:

@@ -16,7 +16,7 @@ JOBS = 120
 BESIDE = (Nemesis.RESET, Nemesis.DATABASE_REPLIES_LOST, Nemesis.TEMPORAL_REPLIES_LOST, Nemesis.REDELIVERED)
 
 
-@pytest.mark.chaos_short
+@pytest.mark.chaos
 @pytest.mark.timeout(600)
 async def test_a_storm_over_every_boundary_breaks_no_promise(tmp_path: Path, seed: str) -> None:
     # Tickets lie in the ledger's database: two of the places are reached in no other way. No model is asked: a
