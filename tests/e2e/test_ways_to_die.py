@@ -19,7 +19,7 @@ from agentjobs.temporal import DATA_CONVERTER
 from tests.e2e.conftest import Running, options_for, started
 from tests.world import OVER, eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.chaos]
 
 WITHIN_SECONDS = 60
 
@@ -53,7 +53,6 @@ async def temporal_of(running: Running) -> Client:
     return await Client.connect(running.stack.info.temporal, data_converter=DATA_CONVERTER)
 
 
-@pytest.mark.chaos
 async def test_a_deleted_job_is_found_among_others_while_the_servers_are_killed(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
