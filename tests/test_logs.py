@@ -121,6 +121,23 @@ def test_the_sdks_message_says_which_workflow_it_is_about(said: Said) -> None:
     assert CANARY not in said.text
 
 
+def test_a_failure_that_the_sdk_leaves_unread_is_no_news_and_anybody_elses_is(said: Said) -> None:
+    for name in ("temporalio.worker._workflow_instance", "asyncio"):
+        logging.getLogger(name).error("Future exception was never retrieved\nfuture: <Future>")
+    logging.getLogger("temporalio.worker._workflow_instance").error("Failed activation")
+
+    assert [(event["event"], event["logger"]) for event in said.events] == [
+        ("Future exception was never retrieved", "asyncio"),
+        ("Failed activation", "temporalio.worker._workflow_instance"),
+    ]
+
+
+def test_the_cores_record_is_not_told_twice(said: Said) -> None:
+    logging.getLogger("temporalio-sdk_core").warning("Failing", extra={"temporal_log": object()})
+
+    assert "temporal_log" not in said.only
+
+
 def test_an_exception_is_told_by_its_type(said: Said) -> None:
     def fail() -> None:
         try:

@@ -6,6 +6,7 @@ It also hears of calls that begin to wait for a person.
 import asyncio
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from temporalio import workflow
@@ -78,11 +79,21 @@ class DeadLetterDesk:
                 await self._continue_as_new()
 
     async def _until_something_is_due(self) -> None:
-        timeout = None if self._look_at is None else max(self._look_at - workflow.now(), timedelta(0))
-        with suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(
-                lambda: bool(self._notices), timeout=timeout, timeout_summary="until the next look"
-            )
+        while True:
+            until = self._look_at
+            timeout = None if until is None else max(until - workflow.now(), timedelta(0))
+            with suppress(asyncio.TimeoutError):
+                await workflow.wait_condition(
+                    partial(self._is_woken, until),
+                    timeout=timeout,
+                    timeout_summary="until the next look",
+                )
+            # A call that begins to wait for a person brings the look forward: then the sleep is a shorter one.
+            if self._look_at == until:
+                return
+
+    def _is_woken(self, until: datetime | None) -> bool:
+        return bool(self._notices) or self._look_at != until
 
     def _show(self) -> None:
         look = "none is due" if self._look_at is None else f"{self._look_at:%Y-%m-%d %H:%M:%S} UTC"

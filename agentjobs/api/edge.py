@@ -72,7 +72,8 @@ class Edge:
 
     def _told(self, scope: Scope, answer: "_Answer", seconds: float, span: Span) -> None:
         method = "HEAD" if answer.bodiless else scope["method"] if scope["method"] in METHODS else "other"
-        route = getattr(scope.get("route"), "path", "unknown")
+        # A mounted application's routes begin where it is mounted.
+        route = scope.get("root_path", "") + scope["route"].path if "route" in scope else "unknown"
         status = answer.status or INTERNAL_ERROR
         self._measure(method=method, route=route, status=status, seconds=seconds)
         answered(span, method=method, route=route, status=status)

@@ -3,8 +3,9 @@
 import logging
 import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -22,6 +23,16 @@ FLUSH_SECONDS: Final = 2.0
 _REPEATING: Final = ("opentelemetry.exporter", "opentelemetry.sdk._shared_internal")
 """Loggers with a line for each batch that is not taken, and each span for which there is no room. The wall says it
 once."""
+
+
+class Unheard(requests.Session):
+    """Of an answer the status and the headers count. Its body is never read: it might have no end."""
+
+    def request(self, *args: Any, **given: Any) -> requests.Response:
+        """The answer, closed."""
+        answer = super().request(*args, **{**given, "stream": True})
+        answer.close()
+        return answer
 
 
 class Ids(RandomIdGenerator):
@@ -46,7 +57,8 @@ def begin(environment: Mapping[str, str], name: str) -> TracerProvider:
     """Trace in this process from now on. name: of this process, where the variables name no service."""
     for repeating in _REPEATING:
         logging.getLogger(repeating).setLevel(logging.CRITICAL)
-    provider = provider_of(BatchSpanProcessor(Wall(OTLPSpanExporter())), resource_of(environment, name))
+    outside = OTLPSpanExporter(session=Unheard())
+    provider = provider_of(BatchSpanProcessor(Wall(outside)), resource_of(environment, name))
     spans.use(provider.get_tracer(names.SCOPE))
     return provider
 

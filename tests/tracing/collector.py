@@ -20,6 +20,7 @@ class Collector:
 
     port: int
     messages: list[ExportTraceServiceRequest] = field(default_factory=list)
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -45,9 +46,7 @@ class Collector:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 self.messages.append(await _read(reader))
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n"
-                )
+                writer.write(self.answer)
                 await writer.drain()
         writer.close()
 

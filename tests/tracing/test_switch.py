@@ -54,6 +54,17 @@ async def test_what_is_left_is_sent_at_the_end() -> None:
     assert float(str(said["ended"])) < exporting.FLUSH_SECONDS
 
 
+async def test_an_answer_without_an_end_is_not_read() -> None:
+    async with collecting() as collector:
+        collector.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\nx"
+        few = {**collector.environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "10"}
+
+        said, lines = await asyncio.to_thread(ran, 1, **few)
+
+    assert (lines, len(collector.spans)) == ([], 100)
+    assert float(str(said["ended"])) < exporting.FLUSH_SECONDS
+
+
 def ran(seconds: float, **variables: str) -> tuple[dict[str, object], list[dict[str, object]]]:
     """What the program says of itself, and what it has logged."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}

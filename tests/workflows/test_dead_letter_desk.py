@@ -244,6 +244,25 @@ async def test_a_call_that_begins_to_wait_for_a_person_reaches_a_sink_once_besid
     ]
 
 
+@pytest.mark.parametrize(
+    "has_letters", [False, True], ids=["that sleeps for good", "that sleeps until a letter's age"]
+)
+async def test_a_desk_is_woken_by_each_call_that_begins_to_wait(world: World, *, has_letters: bool) -> None:
+    sink = ScriptedSink()
+    tools = built_in_tools(PostgresTracker(world.ledger.tickets), {"create_ticket": 600})
+    dead = [await die(world)] if has_letters else []
+
+    async with working(world, sink, tools=tools):
+        await until_told(world, sink, len(dead))
+        waiting = []
+        for number in range(3):
+            waiting.append(await world.submit())
+            await until_told(world, sink, len(dead) + number + 1)
+
+    told = [alert.shown_ids for alert in sink.told if alert.kind is AlertKind.APPROVAL_REQUESTED]
+    assert told == [(job_id,) for job_id in waiting]
+
+
 async def test_two_tenants_hear_of_their_own_deaths_only(world: World) -> None:
     other = await World.made(world.ledger, world.client)
     ours, theirs = ScriptedSink(), ScriptedSink()
