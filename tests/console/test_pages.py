@@ -1,6 +1,7 @@
 """What the pages show."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentjobs.domain.states import JobState
 from tests.api.front import UI
@@ -181,3 +182,10 @@ async def test_every_page_with_something_on_it_is_small_and_clean(console: Conso
 
     assert [page.status for page in pages] == [200] * 10
     assert not [page for page in pages if "None" in page.text or "Undefined" in page.text]
+
+
+async def test_a_page_is_told_with_its_whole_route(rita: Visitor) -> None:
+    with capture_logs() as events:
+        await rita.see("jobs")
+
+    assert [event["route"] for event in events if event["event"] == "request"] == ["/console/jobs"]
