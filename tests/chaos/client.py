@@ -16,6 +16,8 @@ Headers: TypeAlias = Mapping[str, str] | None
 PATIENCE_SECONDS = 90.0
 PAUSE_SECONDS = 0.2
 REQUEST_SECONDS = 5.0
+AT_ONCE = 50
+"""Requests of one user on their way."""
 
 
 class Refused(Exception):
@@ -43,6 +45,8 @@ class Client:
         self._http = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False
         )
+        # httpx looks through all that wait for a connection each time that one is free: they wait here instead.
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._apis = cycle(apis)
         self._history = history
         self._patience_seconds = patience_seconds
@@ -117,28 +121,30 @@ class Client:
         async with asyncio.timeout(self._patience_seconds):
             while True:
                 answered = await self._once(what, key, path, body, headers)
-                if answered is not None:
+                if not isinstance(answered, float):
                     return answered
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(answered)
 
-    async def _once(self, what: str, key: str, path: str, body: Body, headers: Headers) -> dict[str, Any] | None:
+    async def _once(self, what: str, key: str, path: str, body: Body, headers: Headers) -> dict[str, Any] | float:
+        """The answer, or in how many seconds to ask again."""
         asked_at = time.time()
 
         def note(answer: Answer, status: int | None = None, job_id: str | None = None) -> None:
             self._history.append(Operation(what, key, answer, status, job_id, asked_at, time.time()))
 
         try:
-            answer = await self._http.post(f"{next(self._apis)}{path}", json=body, headers=headers)
+            async with self._room:
+                answer = await self._http.post(f"{next(self._apis)}{path}", json=body, headers=headers)
         except httpx.TransportError:
             note(Answer.UNKNOWN)
-            return None
+            return PAUSE_SECONDS
         if answer.status_code >= 500:
             note(Answer.UNKNOWN, answer.status_code)
-            return None
+            return PAUSE_SECONDS
         if answer.is_error:
             note(Answer.FAILED, answer.status_code)
             if _asks_to_come_again(answer):
-                return None
+                return float(answer.headers.get("retry-after", PAUSE_SECONDS))
             raise Refused(answer.status_code)
         shown: dict[str, Any] = answer.json()
         note(Answer.OK, answer.status_code, shown.get("id"))
