@@ -5,13 +5,11 @@ python -m tests.chaos.storm.alert_judge --port 8003 --log FILE
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 
-from agentjobs.stack.ports import LOOPBACK
-from tests.chaos.storm.judge_log import JudgeLog
+from tests.chaos.storm.judge_log import JudgeLog, judge
 
 
 async def _serve(log: JudgeLog, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -26,17 +24,5 @@ async def _serve(log: JudgeLog, reader: asyncio.StreamReader, writer: asyncio.St
     writer.close()
 
 
-async def main(port: int, log: Path) -> None:
-    """Serve until killed."""
-    with JudgeLog(log) as lines:
-        await asyncio.start_server(lambda reader, writer: _serve(lines, reader, writer), LOOPBACK, port)
-        await asyncio.Event().wait()
-
-
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--port", type=int, required=True)
-    options.add_argument("--log", type=Path, required=True)
-    given = options.parse_args()
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(given.port, given.log))
+    judge(__doc__, lambda log: partial(_serve, log))

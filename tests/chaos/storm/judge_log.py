@@ -1,11 +1,18 @@
 """What a judge saw, one JSON object a line: on disk before the one who asked hears anything."""
 
+import argparse
+import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
+
+from agentjobs.stack.ports import LOOPBACK
+
+Serve: TypeAlias = "Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]"
 
 
 class JudgeLog:
@@ -33,3 +40,19 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8") as file:
             for line in file:
                 yield json.loads(line)
+
+
+def judge(what: str | None, serving: Callable[[JudgeLog], Serve]) -> None:
+    """A judge's program: it serves connections, with a log, until it is killed."""
+    options = argparse.ArgumentParser(description=what)
+    options.add_argument("--port", type=int, required=True)
+    options.add_argument("--log", type=Path, required=True)
+    given = options.parse_args()
+
+    async def serve() -> None:
+        with JudgeLog(given.log) as log:
+            await asyncio.start_server(serving(log), LOOPBACK, given.port)
+            await asyncio.Event().wait()
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve())

@@ -5,17 +5,15 @@ python -m tests.chaos.storm.ticket_judge --port 8002 --log FILE
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from agentjobs.stack.ports import LOOPBACK
-from tests.chaos.storm.judge_log import JudgeLog
+from tests.chaos.storm.judge_log import JudgeLog, judge
 
 ISSUES = "/tracker/rest/data/issue"
 
@@ -105,18 +103,5 @@ async def serve(judge: TicketJudge, reader: asyncio.StreamReader, writer: asynci
     writer.close()
 
 
-async def main(port: int, log: Path) -> None:
-    """Serve until killed."""
-    with JudgeLog(log) as lines:
-        judge = TicketJudge(lines)
-        await asyncio.start_server(lambda reader, writer: serve(judge, reader, writer), LOOPBACK, port)
-        await asyncio.Event().wait()
-
-
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--port", type=int, required=True)
-    options.add_argument("--log", type=Path, required=True)
-    given = options.parse_args()
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(given.port, given.log))
+    judge(__doc__, lambda log: partial(serve, TicketJudge(log)))
