@@ -33,7 +33,7 @@ from agentjobs.presence import Presence
 from agentjobs.processes import run_until_signalled, started
 from agentjobs.providers.catalogue import provider_named
 from agentjobs.providers.models import Models
-from agentjobs.settings import Settings, SettingsError
+from agentjobs.settings import Environment, Settings, SettingsError
 from agentjobs.temporal import connect, workflow_runner
 from agentjobs.tools.catalogue import built_in_tools
 from agentjobs.tools.tool import ToolRegistry
@@ -105,7 +105,7 @@ def build_worker(
             bulk_work.ask_letters,
             bulk_work.end_redrive,
         ],
-        workflow_runner=workflow_runner(),
+        workflow_runner=workflow_runner(guarded=settings.environment is Environment.TEST),
         max_concurrent_activities=settings.worker_activities,
         max_concurrent_workflow_tasks=settings.worker_workflow_tasks,
         max_cached_workflows=settings.worker_cached_workflows,
@@ -140,7 +140,9 @@ async def serve(settings: Settings) -> None:
     agents = built_in_agents()
     for names in agents.models():
         models.require(names)
-    ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
+    ledger = await Ledger.open(
+        settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker", plan_once=True
+    )
     try:
         client = await connect(settings.metrics_address)
         # Unique over restarts: Temporal shows it, and a takeover tells a dead process from its successor by it.

@@ -44,6 +44,10 @@ class Access:
     ledger: Ledger
     limits: Limits
 
+    def is_short(self, spec: AgentSpec) -> bool:
+        """Whether whoever answers this agent does so at once: rules do, and models do not."""
+        return all(self.models.get(name).short for name in self.models.of(spec.models))
+
     def reservation(self, spec: AgentSpec) -> Reservation:
         """What is held back for one call of this agent."""
         tokens = spec.call_reservation.tokens

@@ -19,6 +19,7 @@ from temporalio import activity
 
 from activities.failures import as_known, chance, exhausted, raised, refused, told
 from activities.heartbeat import heartbeating
+from activities.inputs import JobRef
 from activities.measures import Ended, attempt_ended, wait_begun
 from agentjobs.domain import keys
 from agentjobs.domain.budget import Reservation, Usage
@@ -87,7 +88,7 @@ class Executor:
     def intent(
         self,
         step: str,
-        job_id: str,
+        job: JobRef,
         *,
         kind: EffectKind,
         name: str,
@@ -100,15 +101,15 @@ class Executor:
         """The intent of the activity that is running now."""
         info = activity.info()
         return Intent(
-            job_id=job_id,
+            job_id=job.job_id,
             step=step,
-            key=keys.step_key(job_id, step),
+            key=keys.step_key(job.job_id, step),
             kind=kind,
             name=name,
             effect_class=effect_class,
             fingerprint=fingerprint,
             run_id=info.workflow_run_id or info.activity_id,
-            attempt=info.attempt,
+            attempt=job.tried + info.attempt,
             worker=self._present.id,
             grant=grant,
             needs_approval=needs_approval,

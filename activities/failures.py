@@ -20,6 +20,7 @@ log = structlog.get_logger()
 
 CANCEL_REQUESTED = "cancel_requested"
 JOB_OVER = "job_over"
+OTHER_LANE = "other_lane"
 """Error types by which an activity tells its workflow what the ledger says; not failures of the job."""
 
 
@@ -82,6 +83,12 @@ def told(error: NotLive | CancelRequested) -> ApplicationError:
         non_retryable=True,
         category=ApplicationErrorCategory.BENIGN,
     )
+
+
+def other_lane() -> ApplicationError:
+    """The step takes longer than the fast lane is for. Nothing was begun."""
+    category = ApplicationErrorCategory.BENIGN
+    return ApplicationError("not a short step", type=OTHER_LANE, non_retryable=True, category=category)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ class JobRef(Frozen):
     job_id: str
     agent: str
     policy_version: str
+    tried: int = 0
+    """Attempts that were made in the fast lane before: those of the activity are counted on from here."""
 
 
 class ModelStep(JobRef):
@@ -147,6 +149,8 @@ class JobStart(JobRef):
     generation: int = 0
     progress: Progress = Progress()
     order: Order | None = None
+    fast_lane: bool = False
+    """Short steps are carried out within the workflow task. Runs of an older release go on as they began."""
 
 
 class WaitNotice(Frozen):

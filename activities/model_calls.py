@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.asking import Access, Asking, Question
 from activities.executor import Executor, Reply, Work
-from activities.failures import judged
+from activities.failures import judged, other_lane
 from activities.inputs import Decided, Done, JobRef, ModelStep, PlanMade
 from agentjobs.agents.spec import AgentRegistry, AgentSpec
 from agentjobs.domain import keys
@@ -51,6 +51,7 @@ class ModelCalls:
         self._access = access
         self._agents = agents
         self._tools = tools
+        self._descriptions: dict[str, ToolDescription] = {}
 
     @activity.defn
     async def plan(self, job: JobRef) -> PlanMade:
@@ -90,6 +91,8 @@ class ModelCalls:
 
     async def _asked(self, step: str, job: JobRef, question: Question) -> dict[str, Any]:
         spec = self._spec(job)
+        if activity.info().is_local and not self._access.is_short(spec):
+            raise other_lane()
         intent = self._intent(step, job, spec)
         asking = Asking(self._access, spec, intent, question)
 
@@ -106,7 +109,7 @@ class ModelCalls:
     def _intent(self, step: str, job: JobRef, spec: AgentSpec) -> Intent:
         return self._executor.intent(
             step,
-            job.job_id,
+            job,
             kind=EffectKind.MODEL,
             name="model",
             effect_class=EffectClass.READ_ONLY,
@@ -128,10 +131,13 @@ class ModelCalls:
         )
 
     def _description(self, name: str) -> ToolDescription:
-        tool = self._tools.get(name)
-        return ToolDescription(
-            name=name, description=tool.description, parameters=tool.arguments.model_json_schema()
-        )
+        if name not in self._descriptions:  # a schema takes milliseconds to make
+            tool = self._tools.get(name)
+            parameters = tool.arguments.model_json_schema()
+            self._descriptions[name] = ToolDescription(
+                name=name, description=tool.description, parameters=parameters
+            )
+        return self._descriptions[name]
 
     def _check(self, decision: ToolCall | NothingMore, spec: AgentSpec, paid: Usage) -> None:
         if isinstance(decision, NothingMore):
@@ -155,6 +161,7 @@ class ModelCalls:
             fingerprint=keys.fingerprint_of_call(decision.tool, decision.arguments),
             undoable=isinstance(self._tools.get(decision.tool), UndoableTool),
             approval_seconds=self._tools.approval_seconds(decision.tool),
+            short=self._tools.get(decision.tool).short,
         )
 
 

@@ -63,7 +63,7 @@ class ToolRuns:
             tool = self._tool_of(step)
             return tool, self._executor.intent(
                 activity_id,
-                step.job_id,
+                step,
                 kind=EffectKind.TOOL,
                 name=tool.name,
                 effect_class=tool.effect_class,
@@ -93,7 +93,7 @@ class ToolRuns:
     async def _compensate(self, step: UndoStep, effect: EffectRecord, tool: UndoableTool[Any]) -> Compensated:
         intent = self._executor.intent(
             keys.undo_step(step.undone),
-            step.job_id,
+            step,
             kind=EffectKind.UNDO,
             name=tool.name,
             effect_class=_class_of_undo(tool),

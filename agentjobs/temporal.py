@@ -30,6 +30,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 from temporalio.service import RPCError
+from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentjobs.settings import StartError
@@ -168,13 +169,16 @@ async def register_search_attributes(client: Client) -> None:
         )
 
 
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """The sandbox for workers, tests and replay alike.
+def workflow_runner(*, guarded: bool) -> WorkflowRunner:
+    """How workflows are run. guarded: in the sandbox, as in all tests and replays. Elsewhere a worker does
+    without: it would spend more on the sandbox than on jobs (docs/adr/0019-fast-lane.md).
 
     Exactly these packages pass through, both or neither: reloaded for each run they would cost 5 ms, and one
     side would hold other copies of the same classes than the other. What passes through is not guarded, so the
     domain is kept pure by lint. `workflows` itself never passes: its isolation is what the sandbox is for.
     """
+    if not guarded:
+        return UnsandboxedWorkflowRunner()
     return SandboxedWorkflowRunner(
         restrictions=SandboxRestrictions.default.with_passthrough_modules("agentjobs", "activities")
     )

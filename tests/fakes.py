@@ -42,9 +42,11 @@ class ScriptedProvider:
         errors: tuple[Exception, ...] = (),
         *,
         metered: bool = False,
+        short: bool = False,
         usd_a_token: str = "0",
     ) -> None:
         self._metered = metered
+        self._short = short
         self._usd_a_token = Decimal(usd_a_token)
         self.briefs: list[Brief] = []
         self._steps = (create_ticket(),) if steps is None else steps
@@ -78,6 +80,11 @@ class ScriptedProvider:
     def metered(self) -> bool:
         """As the test wants it."""
         return self._metered
+
+    @property
+    def short(self) -> bool:
+        """As the test wants it."""
+        return self._short
 
     def most_usd(self, tokens: int) -> Decimal:
         """At the price of this test."""

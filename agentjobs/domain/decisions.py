@@ -34,6 +34,9 @@ class WantedTool(Frozen):
     approval_seconds: float | None = None
     """How long a person may take to approve the call; None: nobody is asked."""
 
+    short: bool = False
+    """Whether the call is over in milliseconds: it may take the fast lane."""
+
 
 class Progress(Frozen):
     """Everything that is carried over a redrive and a continue-as-new."""

@@ -101,6 +101,7 @@ class Delivery:
                     generation=row.generation,
                     order=order,
                     progress=progress or Progress(),
+                    fast_lane=True,
                 ),
                 id=keys.workflow_id(row.job_id),
                 task_queue=self._task_queue,

@@ -126,6 +126,10 @@ class ModelProvider(Protocol):
     def metered(self) -> bool:
         """Whether calls are limited or paid for somewhere: then they are admitted, and their outcome is shared."""
 
+    @property
+    def short(self) -> bool:
+        """Whether an answer takes milliseconds, and waits for nobody: it is asked for in the fast lane."""
+
     def most_usd(self, tokens: int) -> Decimal:
         """The most that a call of this many tokens, in and out, can cost. Zero where no price is known."""
 

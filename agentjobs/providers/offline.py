@@ -61,6 +61,11 @@ class OfflineProvider:
         """Rules have no limit."""
         return False
 
+    @property
+    def short(self) -> bool:
+        """Rules answer at once."""
+        return True
+
     def most_usd(self, tokens: int) -> Decimal:  # noqa: ARG002
         """Rules cost nothing."""
         return Decimal(0)

@@ -70,6 +70,11 @@ class PydanticAIProvider:
         """Real models have limits and prices."""
         return True
 
+    @property
+    def short(self) -> bool:
+        """A model takes seconds, and may take minutes."""
+        return False
+
     def most_usd(self, tokens: int) -> Decimal:
         """Tokens at the dearer of the price in and the price out; 0 where the price is not known."""
         return self._prices.most_usd(tokens)

@@ -81,6 +81,11 @@ class SearchTickets(Tool[Query]):
         """A search changes nothing."""
         return EffectClass.READ_ONLY
 
+    @property
+    def short(self) -> bool:
+        """Where the tickets are in our own database."""
+        return self._tracker.effect_class is EffectClass.TRANSACTIONAL
+
     async def call(self, arguments: Query, context: ToolContext) -> Hits:
         """At most five tickets, best match first."""
         found = await self._tracker.search(arguments.query, job=context.job, limit=self._LIMIT)

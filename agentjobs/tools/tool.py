@@ -51,6 +51,11 @@ class Tool(ABC, Generic[Arguments]):
     def effect_class(self) -> EffectClass:
         """What is known about repeating `call`."""
 
+    @property
+    def short(self) -> bool:
+        """Whether a call waits for nothing but this installation's database: it may take the fast lane."""
+        return self.effect_class is EffectClass.TRANSACTIONAL
+
     @abstractmethod
     async def call(self, arguments: Arguments, context: ToolContext) -> BaseModel:
         """Do it, and return the receipt. Raise the errors of domain/failures.py; do not retry."""

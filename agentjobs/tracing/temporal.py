@@ -106,6 +106,10 @@ class _Onward(worker.WorkflowOutboundInterceptor):
         input.headers = self._with_run(input.headers)
         return super().start_activity(input)
 
+    def start_local_activity(self, input: worker.StartLocalActivityInput) -> workflow.ActivityHandle[Any]:
+        input.headers = self._with_run(input.headers)
+        return super().start_local_activity(input)
+
     def continue_as_new(self, input: worker.ContinueAsNewInput) -> NoReturn:
         input.headers = self._with_run(input.headers)
         super().continue_as_new(input)

@@ -111,7 +111,7 @@ class Stage:
 
         async def activity() -> dict[str, Any]:
             given = {"kind": EffectKind.TOOL, "name": "create_ticket", "fingerprint": "f" * 64, **intent}
-            intended = executor.intent(step, job_id, effect_class=effect_class, **given)
+            intended = executor.intent(step, JobRef(**reference(job_id)), effect_class=effect_class, **given)
             return await executor.carry_out(intended, Work(call, look_up, horizon_seconds))
 
         result: dict[str, Any] = await (environment or attempt.environment(step)).run(activity)

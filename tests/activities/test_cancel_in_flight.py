@@ -146,7 +146,7 @@ async def test_a_tool_call_is_not_cut_off(stage: Stage) -> None:
     async def activity() -> object:
         intent = executor.intent(
             CREATE_TICKET,
-            job.id,
+            JobRef(**reference(job.id)),
             kind=EffectKind.TOOL,
             name="create_ticket",
             effect_class=EffectClass.UNSAFE,

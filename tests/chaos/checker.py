@@ -3,7 +3,8 @@
 The invariants are those of docs/failure-boundaries.md: I1 every accepted job ends; I2 one effect a step, and no
 stored reply paid twice; I3 a final state stays; I4 ledger, Temporal and destination agree; I6 events; I8 alerts;
 I9 bounded attempts; I10 no content and no secret outside; I12 no ghosts. What those outside saw is compared in
-witness_checks.py: I5 quotas, I7 tenants, I11 replay, and I2, I6, I8, I9 once more.
+witness_checks.py: I5 quotas, I7 tenants, I11 replay, and I2, I6, I8, I9 once more. What people decided is compared
+with what was done of it in word_checks.py.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +17,7 @@ from agentjobs.domain.states import FINAL, JobState
 from agentjobs.domain.waits import ATTEMPT_LIMITS
 from tests.chaos.evidence import Answer, Attempt, Effect, Event, Evidence, Job, Violation
 from tests.chaos.witness_checks import WITNESS_CHECKS
+from tests.chaos.word_checks import WORD_CHECKS
 
 TICKET_TOOL = "create_ticket"
 DONE = ("completed", "undone")
@@ -180,6 +182,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Violation]], ...] = (
     nothing_leaks,
     one_key_is_one_job,
     *WITNESS_CHECKS,
+    *WORD_CHECKS,
 )
 
 

@@ -1,13 +1,15 @@
 """A client that repeats what it does not know the outcome of, and keeps a record of everything it did."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import httpx
 
+from agentjobs.domain.approvals import Decision
 from tests.chaos.evidence import Answer, Operation
 
 Body: TypeAlias = Mapping[str, Any] | None
@@ -16,6 +18,9 @@ Headers: TypeAlias = Mapping[str, str] | None
 PATIENCE_SECONDS = 90.0
 PAUSE_SECONDS = 0.2
 REQUEST_SECONDS = 5.0
+PLAIN: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Nothing here speaks TLS: one context for all clients, for each would read all certificates anew."""
+
 AT_ONCE = 50
 """Requests of one user on their way."""
 
@@ -40,15 +45,17 @@ class Client:
         key: str,
         history: list[Operation],
         *,
+        user: str = "",
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._http = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False
+            headers={"Authorization": f"Bearer {key}"}, timeout=REQUEST_SECONDS, trust_env=False, verify=PLAIN
         )
         # httpx looks through all that wait for a connection each time that one is free: they wait here instead.
         self._room = asyncio.Semaphore(AT_ONCE)
         self._apis = cycle(apis)
         self._history = history
+        self._user = user
         self._patience_seconds = patience_seconds
 
     async def close(self) -> None:
@@ -74,6 +81,11 @@ class Client:
             if refused.status != 409 or not self._unknown_before("redrive", job_id):
                 raise
 
+    async def decide(self, job_id: str, decision: Decision, asked: Mapping[str, Any]) -> None:
+        """This word on what is asked, as it was shown. Raises Refused where another was first, or it came late."""
+        body = {"decision": decision, "note": "seen", "fingerprint": asked["fingerprint"]}
+        await self._insist(decision, job_id, f"/v1/jobs/{job_id}/approvals/{asked['step']}", body)
+
     async def grant(self, user: str, action: str) -> None:
         """Given."""
         await self._insist("grant", user, "/v1/grants", {"user": user, "action": action})
@@ -94,14 +106,24 @@ class Client:
 
     async def status_of(self, job_id: str) -> int:
         """What is answered to who asks for the job: asked until somebody knows."""
+        return (await self._known(f"/v1/jobs/{job_id}")).status_code
+
+    async def approvals(self, job_id: str) -> list[dict[str, Any]]:
+        """What was and is asked for the job, as it is shown to people."""
+        answer = await self._known(f"/v1/jobs/{job_id}/approvals")
+        answer.raise_for_status()
+        items: list[dict[str, Any]] = answer.json()["items"]
+        return items
+
+    async def _known(self, path: str) -> httpx.Response:
         async with asyncio.timeout(self._patience_seconds):
             while True:
                 try:
-                    answer = await self._http.get(f"{next(self._apis)}/v1/jobs/{job_id}")
+                    answer = await self._http.get(f"{next(self._apis)}{path}")
                 except httpx.TransportError:
                     continue
                 if answer.status_code < 500:
-                    return answer.status_code
+                    return answer
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def quota_in_use(self) -> int:
@@ -130,7 +152,7 @@ class Client:
         asked_at = time.time()
 
         def note(answer: Answer, status: int | None = None, job_id: str | None = None) -> None:
-            self._history.append(Operation(what, key, answer, status, job_id, asked_at, time.time()))
+            self._history.append(Operation(what, key, answer, status, job_id, asked_at, time.time(), self._user))
 
         try:
             async with self._room:

@@ -12,7 +12,19 @@ from temporalio.service import RPCError, RPCStatusCode
 from agentjobs.domain import keys
 from agentjobs.domain.states import FINAL, JobState
 from tests.chaos.checker import ledger_and_temporal_agree
-from tests.chaos.evidence import Attempt, Effect, Event, Evidence, Job, Letter, Operation, Row, Ticket, Workflow
+from tests.chaos.evidence import (
+    Approval,
+    Attempt,
+    Effect,
+    Event,
+    Evidence,
+    Job,
+    Letter,
+    Operation,
+    Row,
+    Ticket,
+    Workflow,
+)
 from tests.chaos.rig import Rig
 from tests.replay.texts import texts_of
 
@@ -71,6 +83,7 @@ class Collector:
             tickets=await self._rows(Ticket, _OF_JOBS.format("tickets")),
             events=await self._rows(Event, _EVENTS),
             letters=await self._rows(Letter, _LETTERS),
+            approvals=await self._rows(Approval, _OF_JOBS.format("approvals")),
             outbox=await self._outbox(),
             workflows=workflows,
             texts={f"{child}.log": text for child, text in self._rig.logs().items()} | histories,

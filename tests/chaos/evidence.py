@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from agentjobs.domain.approvals import ApprovalState
 from agentjobs.domain.states import JobState
 from tests.chaos.witnesses import Witnesses
 
@@ -48,6 +49,9 @@ class Operation:
     asked_at: float = 0.0
     answered_at: float = 0.0
     """When the answer came, or was given up. Both of `time.time`."""
+
+    by: str = ""
+    """Whose it was, where that matters."""
 
 
 class Row(BaseModel):
@@ -101,6 +105,13 @@ class Event(Row):
     step: str | None
 
 
+class Approval(Row):
+    job_id: str
+    effect_key: str
+    state: ApprovalState
+    decided_by: str | None
+
+
 class Letter(Row):
     id: str
     generation: int
@@ -133,6 +144,10 @@ class Evidence:
     tickets: tuple[Ticket, ...] = ()
     events: tuple[Event, ...] = ()
     letters: tuple[Letter, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    asks_approval: str = ""
+    """The tool whose calls need a person's word."""
+
     outbox: tuple[str, ...] = ()
     """Topics of the rows that are still to be delivered."""
 

@@ -92,6 +92,12 @@ def test_a_workflow_that_the_relay_ended_may_show_what_it_showed() -> None:
     assert {found.invariant for found in violations(WITNESSED.but(**ended))} == {"I4"}
 
 
+def test_a_death_may_be_told_by_the_next_one_of_its_job() -> None:
+    twice = (Death("d", 1, ()), Death("d", 2, ("alert-2",)))
+
+    assert violations(_heard(deaths=twice)) == []
+
+
 def test_a_frozen_worker_may_send_what_it_had_decided() -> None:
     late = _heard(model_calls=(replace(PLANNED, at=AFTER),))
 

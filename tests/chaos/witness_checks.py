@@ -87,10 +87,14 @@ def followers_miss_nothing(evidence: Evidence) -> Iterator[Violation]:
 
 
 def every_death_reaches_somebody(evidence: Evidence) -> Iterator[Violation]:
-    """I8: an alert tells of it, and the one who is alerted has it."""
+    """I8: an alert tells of it, and the one who is alerted has it. A job that dies again before that is
+    told of once, by its latest death (docs/alerts.md).
+    """
     taken = evidence.witnesses.alerts_taken
+    told = [death for death in evidence.witnesses.deaths if taken.intersection(death.alert_ids)]
+    latest_told = {death.job_id: death.generation for death in sorted(told, key=lambda death: death.generation)}
     for death in evidence.witnesses.deaths:
-        if not taken.intersection(death.alert_ids):
+        if latest_told.get(death.job_id, 0) < death.generation:
             yield Violation("I8", death.job_id, f"its death {death.generation} reached nobody")
 
 

@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+AT_ONCE = "(open a ticket at once)"
+"""Words of a request that does not want anything to be searched for."""
+
 
 @dataclass
 class Reply:
@@ -77,7 +80,7 @@ def _plan(data: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 def _next_call(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     done = {step["tool"] for step in data.get("done", [])}
-    if "search_tickets" not in done:
+    if "search_tickets" not in done and AT_ONCE not in data["request"]:
         return "search_tickets", {"query": _subject(data)}
     if "create_ticket" not in done:
         plan = {key: data["plan"][key] for key in ("category", "urgency", "language", "subject")}

@@ -50,6 +50,18 @@ async def retry(world: World) -> dict[str, str]:
     return {"retry": keys.workflow_id(job_id)}
 
 
+async def fast_lane(world: World) -> dict[str, str]:
+    """Short steps; one of them fails once, and goes on as an activity."""
+    provider = ScriptedProvider(short=True)
+    provider.fail_at("answer", RetryableError(Category.UNAVAILABLE, "busy", retry_after_seconds=1))
+    job_id = await world.submit()
+    async with world.running(provider):
+        await world.until(job_id, JobState.RETRY_WAIT)
+        provider.fail_at("answer", None)
+        await world.until(job_id, JobState.SUCCEEDED)
+    return {"fast_lane": keys.workflow_id(job_id)}
+
+
 async def dead_and_redriven(world: World) -> dict[str, str]:
     """A missing grant, a dead letter, a redrive: two runs of one workflow, and the tenant's desk."""
     job_id = await world.submit(user="bob")
@@ -136,6 +148,7 @@ async def bulk_redrive(world: World) -> dict[str, str]:
 SHAPES: tuple[Callable[[World], Awaitable[dict[str, str]]], ...] = (
     success,
     retry,
+    fast_lane,
     dead_and_redriven,
     dead_and_waiting,
     discarded,

@@ -20,6 +20,7 @@ HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 SHAPES = (
     "success",
     "retry",
+    "fast_lane",
     "dead_and_redriven",
     "dead_and_waiting",
     "discarded",
@@ -35,7 +36,7 @@ def replayer() -> Replayer:
     """With the sandbox and the converter of the workers."""
     return Replayer(
         workflows=[AgentJob, BulkRedrive, DeadLetterDesk],
-        workflow_runner=workflow_runner(),
+        workflow_runner=workflow_runner(guarded=True),
         data_converter=DATA_CONVERTER,
     )
 

@@ -23,7 +23,7 @@ def tracing_replayer() -> Replayer:
     """As a worker that tells of spans."""
     return Replayer(
         workflows=[AgentJob, BulkRedrive, DeadLetterDesk],
-        workflow_runner=workflow_runner(),
+        workflow_runner=workflow_runner(guarded=True),
         data_converter=DATA_CONVERTER,
         interceptors=[Tracing()],
     )

@@ -19,6 +19,7 @@ from tests.world import World
 TEXT = "canary-3f7a My printer is on fire"
 TOLD_OF = (
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+    EventType.EVENT_TYPE_MARKER_RECORDED,
     EventType.EVENT_TYPE_TIMER_STARTED,
     EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
 )
@@ -37,8 +38,13 @@ async def events(handle: "WorkflowHandle[object, object]") -> AsyncIterator[Hist
 
 
 async def summaries(handle: "WorkflowHandle[object, object]") -> list[str]:
-    """Of everything that the UI draws a bar for."""
-    return [read(event.user_metadata.summary) async for event in events(handle) if event.event_type in TOLD_OF]
+    """Of everything that the UI draws a bar for, but short steps that were refused."""
+    told = [event async for event in events(handle) if event.event_type in TOLD_OF]
+    return [
+        read(event.user_metadata.summary)
+        for event in told
+        if not event.marker_recorded_event_attributes.HasField("failure")
+    ]
 
 
 async def heading(handle: "WorkflowHandle[object, object]") -> tuple[str, str]:

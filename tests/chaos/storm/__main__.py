@@ -1,17 +1,17 @@
 """`python -m tests.chaos.storm --help`: storms over a whole stack, and the verdict on each."""
 
 import argparse
-import asyncio
 import os
 import secrets
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 from tests.chaos.storm.campaign import Storm, Verdict, weather
 from tests.chaos.storm.parts import OFFLINE, Mix
+from tests.chaos.storm.programs import home_for, run, tell
 from tests.chaos.storm.schedule import Nemesis
 from tests.chaos.storm.site import running_site
 from tests.chaos.storm.telling import plan_told, verdict_told
@@ -26,9 +26,10 @@ async def play(storm: Storm, mix: Mix, home: Path) -> Verdict:
     return verdict
 
 
-async def play_all(storms: Iterable[Storm], mix: Mix, home: Path) -> AsyncIterator[Verdict]:
-    """One after the other over one site."""
+async def play_all(storms: Sequence[Storm], mix: Mix, home: Path) -> AsyncGenerator[Verdict]:
+    """One after the other over one site. Raises StackError where clocks are to jump and cannot."""
     keys = Keys({})
+    mix = replace(mix, clocks_jump=any(Nemesis.CLOCK_JUMP in storm.nemeses for storm in storms))
     async with running_site(home, mix, preparing(keys)) as site:
         for storm in storms:
             site.mark_logs()
@@ -40,21 +41,20 @@ async def play_all(storms: Iterable[Storm], mix: Mix, home: Path) -> AsyncIterat
 def main() -> int:
     """0 when everything held."""
     given = _given()
-    storms = _storms(given)
-    home = Path(tempfile.mkdtemp(prefix="agentjobs-storm-"))
-    passed = asyncio.run(_told(storms, Mix(tracker=given.tracker, model=given.model), home))
-    _tell(f"{passed} of {len(storms)} storms held every invariant; logs: {home}")
-    return 0 if passed == len(storms) else 1
+    return run(_told(_storms(given), Mix(tracker=given.tracker, model=given.model)))
 
 
-async def _told(storms: Sequence[Storm], mix: Mix, home: Path) -> int:
+async def _told(storms: Sequence[Storm], mix: Mix) -> int:
     for storm in storms:
-        _tell(plan_told(storm))
+        tell(plan_told(storm))
     passed = 0
-    async for verdict in play_all(storms, mix, home):
-        _tell(verdict_told(verdict))
-        passed += verdict.passed
-    return passed
+    with home_for("storm") as home:
+        async with aclosing(play_all(storms, mix, home)) as verdicts:
+            async for verdict in verdicts:
+                tell(verdict_told(verdict))
+                passed += verdict.passed
+    tell(f"{passed} of {len(storms)} storms held every invariant; logs: {home}")
+    return 0 if passed == len(storms) else 1
 
 
 def _storms(given: argparse.Namespace) -> list[Storm]:
@@ -83,11 +83,5 @@ def _given() -> argparse.Namespace:
     return options.parse_args()
 
 
-def _tell(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    code = main()
-    os._exit(code)  # the Temporal client may crash the interpreter at its end (sdk-python 300)
+    os._exit(main())  # the Temporal client may crash the interpreter at its end (sdk-python 300)

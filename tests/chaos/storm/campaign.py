@@ -14,6 +14,7 @@ from agentjobs.domain.states import JobState
 from tests.chaos.checker import ledger_and_temporal_agree, violations
 from tests.chaos.evidence import Evidence, Job, Violation
 from tests.chaos.rig import Fruitless, until
+from tests.chaos.storm.courses import COURSES
 from tests.chaos.storm.deeds import Done, do_all
 from tests.chaos.storm.figures import Figures, figures_of
 from tests.chaos.storm.gathering import Gatherer
@@ -88,7 +89,7 @@ async def weather(site: Site, keys: Keys, storm: Storm, ordeal: Ordeal | None = 
     running = (redriver.run(), _watch_quotas(gatherer, traffic, redriver), vitals.run())
     beside = [asyncio.create_task(one) for one in running]
     await asyncio.gather(
-        traffic.arrive(storm.jobs, storm.jobs / storm.seconds),
+        traffic.arrive(COURSES, storm.jobs, storm.jobs / storm.seconds),
         ordeal(site, done) if ordeal else do_all(site, planned(storm.seed, storm.seconds, storm.nemeses), done),
     )
     await site.heal()

@@ -1,9 +1,7 @@
 """Start and stop, again and again: `python -m tests.chaos.storm.cycles [--cycles N]`. Nothing may be left."""
 
 import argparse
-import asyncio
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import psutil
 
 from agentjobs.stack.ports import is_free
 from tests.chaos.storm.parts import Mix
+from tests.chaos.storm.programs import run, tell
 from tests.chaos.storm.site import running_site
 from tests.chaos.storm.tenants import Keys, preparing
 
@@ -35,8 +34,7 @@ async def cycles(count: int) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="agentjobs-cycle-") as home:
             left += [f"cycle {number}: {what}" for what in await cycle(Path(home))]
         counted.append(psutil.Process().num_fds())
-        sys.stdout.write(f"cycle {number}: {counted[-1]} descriptors, {len(left)} left behind\n")
-        sys.stdout.flush()
+        tell(f"cycle {number}: {counted[-1]} descriptors, {len(left)} left behind")
     return left
 
 
@@ -44,9 +42,12 @@ def main() -> int:
     """0 when nothing was left."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--cycles", type=int, default=CYCLES)
-    left = asyncio.run(cycles(options.parse_args().cycles))
-    sys.stdout.write("\n".join([*left, f"{len(left)} things left behind", ""]))
-    sys.stdout.flush()
+    return run(_told(options.parse_args().cycles))
+
+
+async def _told(count: int) -> int:
+    left = await cycles(count)
+    tell("\n".join([*left, f"{len(left)} things left behind"]))
     return 1 if left else 0
 
 

@@ -17,7 +17,7 @@ from agentjobs.failpoints import Deed as FailpointDeed
 from tests.chaos.rig import Fruitless, until, with_failpoints
 from tests.chaos.storm.links import Link
 from tests.chaos.storm.schedule import Deed, Nemesis
-from tests.chaos.storm.site import NO_PLAN, Site
+from tests.chaos.storm.site import STANDING_RULES, Site
 from tests.e2e.model_double import Rule
 from tests.providers.double_faults import Fault
 
@@ -57,6 +57,8 @@ class Done:
     """(process, pid, when by `time.time`)."""
 
     armed: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """What is done to one process one at a time."""
+
     failpoints: set[str] = field(default_factory=set)
     """Those that killed."""
 
@@ -158,11 +160,31 @@ async def _redelivered(site: Site, deed: Deed, done: Done) -> bool:
 
 async def _model_in_trouble(site: Site, deed: Deed, done: Done) -> bool:
     fault = _TROUBLES[deed.how]
-    site.model.rule(NO_PLAN, replace(Rule(fault), until=time.time() + deed.seconds))
+    site.model.rule(*STANDING_RULES, replace(Rule(fault), until=time.time() + deed.seconds))
     before = len(site.model.log.read_text("utf-8").splitlines())
     await asyncio.sleep(deed.seconds)
     lines = site.model.log.read_text("utf-8").splitlines()[before:]
     return any(f'"fault": "{fault.kind}"' in line for line in lines)
+
+
+async def _clock_jumped(site: Site, deed: Deed, done: Done) -> bool:
+    (part,) = deed.target
+    clock = site.parts.clocks[part]
+
+    async def look() -> bool:
+        return clock.was_told()
+
+    async with done.armed[f"the clock of {part}"]:
+        clock.jump(int(deed.amount))
+        over_at = time.monotonic() + deed.seconds
+        try:
+            await until(look, f"another time in {part}", deed.seconds, every_seconds=0.5)
+        except Fruitless:
+            return False
+        finally:
+            await asyncio.sleep(max(0.0, over_at - time.monotonic()))
+            clock.jump(0)
+    return True
 
 
 async def _at_failpoint(site: Site, deed: Deed, done: Done) -> bool:
@@ -209,5 +231,6 @@ _DOING: Final[Mapping[Nemesis, Doing]] = {
     Nemesis.TOOL_REPLIES_LOST: _losing,
     Nemesis.REDELIVERED: _redelivered,
     Nemesis.MODEL_IN_TROUBLE: _model_in_trouble,
+    Nemesis.CLOCK_JUMP: _clock_jumped,
     Nemesis.FAILPOINT: _at_failpoint,
 }

@@ -77,7 +77,13 @@ class Gatherer(Collector):
             leftovers=self.leftovers(),
             unreplayable=await self._unreplayable(evidence.jobs),
         )
-        return evidence.but(expected=expected, tickets=tickets, witnesses=witnesses, frozen=frozen)
+        return evidence.but(
+            expected=expected,
+            tickets=tickets,
+            witnesses=witnesses,
+            frozen=frozen,
+            asks_approval=self._site.parts.mix.asks_approval,
+        )
 
     def leftovers(self) -> frozenset[str]:
         """Jobs whose workflows the relay says that it has ended."""
@@ -103,7 +109,7 @@ class Gatherer(Collector):
     async def _unreplayable(self, jobs: tuple[Job, ...]) -> tuple[tuple[str, str], ...]:
         replayer = Replayer(
             workflows=[AgentJob, BulkRedrive, DeadLetterDesk],
-            workflow_runner=workflow_runner(),
+            workflow_runner=workflow_runner(guarded=True),
             data_converter=DATA_CONVERTER,
         )
         wrong = []

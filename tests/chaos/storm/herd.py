@@ -7,8 +7,6 @@ import argparse
 import asyncio
 import os
 import secrets
-import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from tests.chaos.storm.campaign import Storm, Verdict, weather
 from tests.chaos.storm.deeds import Done
 from tests.chaos.storm.judge_log import read_log
 from tests.chaos.storm.parts import Mix
+from tests.chaos.storm.programs import home_for, run, tell
 from tests.chaos.storm.site import Site, running_site
 from tests.chaos.storm.telling import verdict_told
 from tests.chaos.storm.tenants import ADMIN, TENANTS, Keys, preparing
@@ -67,14 +66,16 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=1_000)
     options.add_argument("--outage", type=float, default=60.0)
     options.add_argument("--seed")
-    given = options.parse_args()
+    return run(_told(options.parse_args()))
+
+
+async def _told(given: argparse.Namespace) -> int:
     storm = Storm(given.seed or secrets.token_hex(4), given.outage, given.jobs, (), patience_seconds=1_800)
-    home = Path(tempfile.mkdtemp(prefix="agentjobs-herd-"))
-    verdict, times, most = asyncio.run(play(storm, home))
+    with home_for("herd") as home:
+        verdict, times, most = await play(storm, home)
     median, worst = times[len(times) // 2], times[int(len(times) * 0.99)]
     told = f"status: n={len(times)}, median {median * 1000:.0f} ms, p99 {worst * 1000:.0f} ms"
-    sys.stdout.write(f"{verdict_told(verdict)}\n{told}; model calls at once: at most {most}\nlogs: {home}\n")
-    sys.stdout.flush()
+    tell(f"{verdict_told(verdict)}\n{told}; model calls at once: at most {most}\nlogs: {home}")
     return 0 if verdict.passed else 1
 
 

@@ -12,6 +12,7 @@ from agentjobs.stack.options import StackOptions
 from agentjobs.stack.ports import LOOPBACK
 from agentjobs.stack.probes import http_answer, log_line
 from agentjobs.webhooks.signing import new_secret
+from tests.chaos.storm.clocks import WallClock, compiled
 from tests.chaos.storm.links import Link
 from tests.e2e.conftest import CHECKOUT
 from tests.ports import free_port
@@ -22,6 +23,9 @@ WORKERS = ("worker-1", "worker-2", "worker-3")
 SERVERS = ("postgres", "temporal")
 ALL_WORKERS = "workers"
 """Where alerts go has one address for all: a sink is known by it."""
+
+CLOCKED = (*APIS, *RELAYS)
+"""Whose wall clocks may jump."""
 
 CLIENTS = "clients"
 """All of them, seen from the stack."""
@@ -36,6 +40,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 JUDGES = ("model", "tickets", "alerts")
 SECONDS_TO_STOP = 15.0
 OFFLINE = "offline"
+SEARCH_TOOL = "search_tickets"
 
 _MODULES = {
     "model": "tests.chaos.storm.model_judge",
@@ -60,6 +65,13 @@ class Mix:
     """Of single processes: those of another release."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
+    clocks_jump: bool = False
+    """Whether the wall clocks of APIs and relays can be set."""
+
+    @property
+    def asks_approval(self) -> str:
+        """The tool whose calls wait for a person. The rules in the product would call it in every job."""
+        return "" if self.model == OFFLINE else SEARCH_TOOL
 
     def source_of(self, part: str) -> Path:
         """Whose code this process runs."""
@@ -77,6 +89,15 @@ class Parts:
     )
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
     secret: str = field(default_factory=lambda: new_secret().get_secret_value())
+    clocks: dict[str, WallClock] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Clocks that go right. Raises StackError where none can be made to jump."""
+        if self.mix.clocks_jump:
+            library = compiled(self.home)
+            self.clocks |= {part: WallClock(self.home / f"clock-{part}", library) for part in CLOCKED}
+        for clock in self.clocks.values():
+            clock.jump(0)
 
     def log_of(self, judge: str) -> Path:
         """Where this judge writes."""
@@ -111,6 +132,8 @@ class Parts:
             ready = log_line("relay_started" if part in RELAYS else "worker_started")
         module = _PROGRAMS.get(part, "worker")
         own = dict(environment) | self._way(part, environment["AGENTJOBS_DATABASE_URL"])
+        if part in self.clocks:
+            own |= self.clocks[part].environment
         return ChildSpec(
             name=part,
             argv=(sys.executable, "-P", "-m", module),
@@ -143,6 +166,7 @@ class Parts:
             "OPENAI_BASE_URL": f"{self.url(worker, 'model')}/v1",
             "OPENAI_API_KEY": "x",
             "NO_PROXY": LOOPBACK,
+            "AGENTJOBS_APPROVALS": self.mix.asks_approval,
             "AGENTJOBS_TRACKER": self.mix.tracker,
             "AGENTJOBS_ROUNDUP_URL": f"{self.url(worker, 'tickets')}/tracker",
             "AGENTJOBS_ROUNDUP_USER": "agentjobs",

@@ -46,6 +46,13 @@ PLANTS: Final[Mapping[str, Plant]] = {
         (Nemesis.TOOL_REPLIES_LOST,),
         judged=True,
     ),
+    "the last word on a call holds, and not the first": Plant(
+        "I4",
+        "agentjobs/ledger/queries/approvals.sql",
+        "       AND latest.state = 'requested' AND latest.expires_at > now()\n",
+        "       AND latest.expires_at > now()\n",
+        judged=True,
+    ),
     "a workflow does not show its end": Plant(
         "I4",
         "workflows/agent_job.py",

@@ -1,4 +1,4 @@
-"""Looks after dead letters as people do: redrives, at some moment, what is not meant to stay dead."""
+"""Looks after dead letters as people do, one or two at once: redrives what is not meant to stay dead."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ import asyncpg
 from agentjobs.domain.states import JobState
 from tests.chaos.client import Refused
 from tests.chaos.storm.site import Site
-from tests.chaos.storm.tenants import ADMIN
+from tests.chaos.storm.tenants import ADMIN, SECOND
 from tests.chaos.storm.traffic import Traffic
 
 LOOK_SECONDS = (0.5, 3.0)
@@ -47,6 +47,10 @@ class Redriver:
         for row in mine:
             self.redriven[row["tenant"]] += 1
             self.reasons[row["reason"]] += 1
-            with suppress(Refused):  # cancelled, or alive again, meanwhile
-                await self._traffic.client(row["tenant"], ADMIN).redrive(row["id"])
+            people = self._random.choice(((ADMIN,), (SECOND,), (ADMIN, SECOND)))
+            await asyncio.gather(*(self._redriven(row["tenant"], row["id"], person) for person in people))
         return len(mine)
+
+    async def _redriven(self, tenant: str, job_id: str, person: str) -> None:
+        with suppress(Refused):  # cancelled, or alive again, meanwhile
+            await self._traffic.client(tenant, person).redrive(job_id)

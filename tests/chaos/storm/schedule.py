@@ -9,7 +9,7 @@ from typing import Final
 
 from agentjobs.failpoints import NAMES
 from tests.chaos.rig import child_of
-from tests.chaos.storm.parts import APIS, JUDGES, NEEDS, RELAYS, SERVERS, WORKERS
+from tests.chaos.storm.parts import APIS, CLOCKED, JUDGES, NEEDS, RELAYS, SERVERS, WORKERS
 
 
 class Nemesis(StrEnum):
@@ -48,6 +48,9 @@ class Nemesis(StrEnum):
     """Outbox rows that were delivered are there again."""
 
     MODEL_IN_TROUBLE = "model in trouble"
+    CLOCK_JUMP = "clock jump"
+    """The wall clock of an API or a relay is ahead or behind for a while."""
+
     FAILPOINT = "failpoint"
     """kill -9 at one of the places that docs/failure-boundaries.md names."""
 
@@ -72,6 +75,9 @@ _LASTING: Final = tuple(
     (client, server) for client, servers in NEEDS.items() for server in servers if server not in JUDGES
 )
 """Links whose connections stand for long: to the judges there is one for each request."""
+
+JUMPS: Final = (5, 300, 7_200, 100_000)
+"""Seconds, ahead or behind."""
 
 _TROUBLES: Final = ("429", "500", "reset", "break", "hang", "raw")
 
@@ -181,6 +187,11 @@ def _trouble(random: Random, at: float, nemesis: Nemesis) -> Deed:
     return Deed(at, nemesis, ("model",), seconds=random.uniform(1.0, 6.0), how=how)
 
 
+def _jump(random: Random, at: float, nemesis: Nemesis) -> Deed:
+    amount = random.choice(JUMPS) * random.choice((-1, 1))
+    return Deed(at, nemesis, (random.choice(CLOCKED),), seconds=random.uniform(5.0, 20.0), amount=amount)
+
+
 def _anywhere(random: Random, at: float, nemesis: Nemesis) -> Deed:
     return Deed(at, nemesis, amount=random.randint(1, 20))
 
@@ -203,4 +214,5 @@ _DRAWN: Final[Mapping[Nemesis, Callable[[Random, float, Nemesis], Deed]]] = {
     Nemesis.TOOL_REPLIES_LOST: _tool_losing,
     Nemesis.REDELIVERED: _anywhere,
     Nemesis.MODEL_IN_TROUBLE: _trouble,
+    Nemesis.CLOCK_JUMP: _jump,
 }

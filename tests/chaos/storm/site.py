@@ -30,7 +30,13 @@ AGAIN_SECONDS = 0.2
 BAD_OUTPUT = "unreadable"
 """In the request of a job whose model never makes a proper plan."""
 
-NO_PLAN = Rule(Fault("reply", reply={"text": "no JSON at all"}), says=BAD_OUTPUT)
+BUSY = "unlucky"
+"""In the request of a job whose model is in trouble at first: it waits for its next attempt."""
+
+STANDING_RULES = (
+    Rule(Fault("reply", reply={"text": "no JSON at all"}), says=BAD_OUTPUT),
+    Rule(Fault("status", status=500, error={"message": "broken"}), says=BUSY, stage="plan", calls=2),
+)
 
 
 @dataclass
@@ -81,7 +87,9 @@ class Site(Rig):
             return False
 
     async def heal(self) -> None:
-        """Links pass, nobody stands still, everything is up."""
+        """Links pass, clocks are right, nobody stands still, everything is up."""
+        for clock in self.parts.clocks.values():
+            clock.jump(0)
         for link in self.links.values():
             link.heal()
         for child, pid in self.stack.info.pids.items():
@@ -97,7 +105,7 @@ async def running_site(home: Path, mix: Mix, prepare: Prepare = prepare_dev_tena
     """A site in this home (a directory that is there) for the length of the block."""
     parts = Parts(home, mix)
     model = ModelDouble(parts.ports["model"], parts.rules_file, parts.log_of("model"))
-    model.rule(NO_PLAN)
+    model.rule(*STANDING_RULES)
     try:
         async with AsyncExitStack() as opened:
             for client, servers in NEEDS.items():

@@ -10,6 +10,7 @@ from random import Random
 import httpx
 
 from agentjobs.domain.states import FINAL
+from tests.chaos.client import PLAIN
 from tests.chaos.witnesses import Followed
 
 SILENCE_SECONDS = 45.0
@@ -25,7 +26,7 @@ class Follower:
     def __init__(self, apis: tuple[str, ...], key: str, random: Random) -> None:
         timeout = httpx.Timeout(5.0, read=SILENCE_SECONDS)
         self._http = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"}, timeout=timeout, trust_env=False
+            headers={"Authorization": f"Bearer {key}"}, timeout=timeout, trust_env=False, verify=PLAIN
         )
         self._apis = cycle(apis)
         self._random = random

@@ -1,6 +1,6 @@
 """Who uses the stack: several tenants, with an admin, a user, and a quota for one of them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agentjobs.commands.dev_tenant import prepare_dev_tenant
@@ -17,6 +17,14 @@ LIMITED = "cedar"
 IN_FLIGHT = 6
 USER = "ann"
 ADMIN = "root"
+SECOND = "ben"
+"""Another person who decides and redrives."""
+
+PEOPLE: Mapping[str, frozenset[Role]] = {
+    ADMIN: frozenset(Role),
+    SECOND: frozenset({Role.REVIEW}),
+    USER: frozenset({Role.SUBMIT}),
+}
 
 
 @dataclass
@@ -39,7 +47,7 @@ def preparing(keys: Keys) -> Callable[[str, DevKeys | None], Awaitable[DevKeys]]
             identity = Identity(database)
             for tenant in TENANTS:
                 await identity.create_tenant(tenant)
-                for user, roles in ((ADMIN, frozenset(Role)), (USER, frozenset({Role.SUBMIT}))):
+                for user, roles in PEOPLE.items():
                     keys.of[tenant, user], _ = await identity.create_key(tenant, user, roles)
                 await identity.add_grant(tenant, USER, TICKETS_CREATE, granted_by=ADMIN)
             by = await identity.find_caller(dev.admin_key)

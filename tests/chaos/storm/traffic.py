@@ -4,29 +4,25 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
 import httpx
 
-from agentjobs.domain.states import FINAL, JobState
-from tests.chaos.client import Client, Refused
-from tests.chaos.evidence import Answer, Operation
+from agentjobs.domain.states import JobState
+from tests.chaos.client import Client
+from tests.chaos.evidence import Operation
 from tests.chaos.rig import until
-from tests.chaos.storm.parts import APIS, CLIENTS, OFFLINE
-from tests.chaos.storm.rude import hang_up, poison
-from tests.chaos.storm.site import BAD_OUTPUT, Site
+from tests.chaos.storm.parts import APIS, CLIENTS
+from tests.chaos.storm.site import Site
 from tests.chaos.storm.streams import Follower
-from tests.chaos.storm.tenants import ADMIN, LIMITED, TENANTS, USER, Keys
+from tests.chaos.storm.tenants import ADMIN, TENANTS, USER, Keys
 from tests.chaos.witnesses import Followed, Peek
+from tests.providers.double_mind import AT_ONCE
 
-SUCCEEDS = frozenset({JobState.SUCCEEDED})
-STAYS_DEAD = frozenset({JobState.DEAD})
-CANCELLED_OR_TOO_LATE = frozenset({JobState.CANCELLED, JobState.SUCCEEDED})
 PATIENCE_SECONDS = 600.0
-BURST = 10
 Course = Callable[["Traffic", str, str], Awaitable[None]]
+"""What is done with one job: (traffic, tenant, idempotency key)."""
 
 
 @dataclass
@@ -71,15 +67,15 @@ class Traffic:
         secret = {"the alert secret": self.site.parts.secret, "the database's password": password}
         return keys | secret | {"the job's text": self.canary}
 
-    async def arrive(self, count: int, per_second: float) -> None:
-        """So many, open loop: whether the last was answered is no matter to the next."""
-        weights = [weight for weight, _ in COURSES.values()]
-        names = self.random.sample(list(COURSES), len(COURSES))  # however few there are, each comes
-        names += self.random.choices(list(COURSES), weights=weights, k=max(0, count - len(names)))
+    async def arrive(self, courses: Mapping[str, tuple[int, Course]], count: int, per_second: float) -> None:
+        """So many, by weights, open loop: whether the last was answered is no matter to the next."""
+        weights = [weight for weight, _ in courses.values()]
+        names = self.random.sample(list(courses), len(courses))  # however few there are, each comes
+        names += self.random.choices(list(courses), weights=weights, k=max(0, count - len(names)))
         for number, name in enumerate(names[:count], start=1):
             tenant = self.random.choices(TENANTS, weights=(48, 48, 4))[0]
             self.sent[name] += 1
-            self._go(self._course(name, tenant, f"{tenant}-{self.name}-{number}"))
+            self._go(courses[name][1](self, tenant, f"{tenant}-{self.name}-{number}"))
             await asyncio.sleep(self.random.expovariate(per_second))
 
     async def settle(self) -> None:
@@ -105,11 +101,13 @@ class Traffic:
         """One for each user."""
         if (tenant, user) not in self._clients:
             key = self.keys.of[tenant, user]
-            self._clients[tenant, user] = Client(self.apis, key, self.history, patience_seconds=PATIENCE_SECONDS)
+            self._clients[tenant, user] = Client(
+                self.apis, key, self.history, user=user, patience_seconds=PATIENCE_SECONDS
+            )
         return self._clients[tenant, user]
 
     async def submit(
-        self, tenant: str, key: str, ends: frozenset[JobState], *, user: str = USER, say: str = ""
+        self, tenant: str, key: str, ends: frozenset[JobState], *, user: str = USER, say: str = AT_ONCE
     ) -> str:
         """Insist until it is accepted."""
         self.ends[key] = ends
@@ -117,7 +115,7 @@ class Traffic:
         self.expected[job_id] = ends
         return job_id
 
-    def text(self, key: str, say: str = "") -> str:
+    def text(self, key: str, say: str = AT_ONCE) -> str:
         """A request that tells a reader of the judges' logs whose it is, and holds what no log may hold."""
         return f"Request {key} {say}\n{self.canary}"
 
@@ -136,16 +134,17 @@ class Traffic:
         """Where the job stands, if anybody says so."""
         return await self.client(tenant, ADMIN).state(job_id)
 
-    async def until(self, tenant: str, job_id: str, states: frozenset[str]) -> None:
-        """Look, as a client does who has no stream."""
+    async def until(self, tenant: str, job_id: str, states: frozenset[str]) -> str | None:
+        """Look, as a client does who has no stream; which of these states it is."""
+        seen: str | None = None
 
         async def look() -> bool:
-            return await self.state(tenant, job_id) in states
+            nonlocal seen
+            seen = await self.state(tenant, job_id)
+            return seen in states
 
         await until(look, f"job {job_id}", PATIENCE_SECONDS, every_seconds=0.5)
-
-    async def _course(self, name: str, tenant: str, key: str) -> None:
-        await COURSES[name][1](self, tenant, key)
+        return seen
 
     def _go(self, course: Awaitable[None], name: str = "course") -> None:
         async def kept() -> None:
@@ -157,80 +156,3 @@ class Traffic:
         task = asyncio.create_task(kept(), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _plain(traffic: Traffic, tenant: str, key: str) -> None:
-    await traffic.submit(tenant, key, SUCCEEDS)
-
-
-async def _watched(traffic: Traffic, tenant: str, key: str) -> None:
-    traffic.follow(tenant, await traffic.submit(tenant, key, SUCCEEDS))
-
-
-async def _cancelled(traffic: Traffic, tenant: str, key: str) -> None:
-    job_id = await traffic.submit(tenant, key, CANCELLED_OR_TOO_LATE)
-    await asyncio.sleep(traffic.random.uniform(0, 3))
-    with suppress(Refused):  # it was over, or dead, before
-        await traffic.client(tenant).cancel(job_id)
-
-
-async def _not_granted(traffic: Traffic, tenant: str, key: str) -> None:
-    """Dies for want of a grant, is granted it, and is redriven by whoever looks after dead letters."""
-    user = f"late-{key}"
-    admin = traffic.client(tenant, ADMIN)
-    traffic.keys.of[tenant, user] = await admin.make_key(user)
-    job_id = await traffic.submit(tenant, key, SUCCEEDS, user=user)
-    await traffic.until(tenant, job_id, frozenset({"dead", *FINAL}))
-    await admin.grant(user, "tickets:create")
-
-
-async def _twice_at_once(traffic: Traffic, tenant: str, key: str) -> None:
-    await asyncio.gather(*(traffic.submit(tenant, key, SUCCEEDS) for _ in range(3)))
-
-
-async def _burst(traffic: Traffic, tenant: str, key: str) -> None:
-    """More at once than the one tenant's quota lets in."""
-    keys = [f"{LIMITED}{key.removeprefix(tenant)}-{number}" for number in range(BURST)]
-    await asyncio.gather(*(traffic.submit(LIMITED, one, SUCCEEDS) for one in keys))
-
-
-async def _hung_up(traffic: Traffic, tenant: str, key: str) -> None:
-    """Whether there is a job is not known; if there is, it succeeds."""
-    traffic.ends[key] = SUCCEEDS
-    traffic.history.append(Operation("submit", key, Answer.UNKNOWN))
-    api = traffic.random.choice(traffic.apis)
-    await hang_up(api, traffic.keys.of[tenant, USER], key, traffic.text(key), traffic.random.uniform(0, 0.05))
-
-
-async def _poison(traffic: Traffic, tenant: str, key: str) -> None:
-    """Nothing comes of it: no job of this key."""
-    status = await poison(traffic.random, traffic.apis, traffic.keys.of[tenant, USER], key)
-    answer = Answer.UNKNOWN if status is None or status >= 500 else Answer.OK if status < 400 else Answer.FAILED
-    traffic.history.append(Operation("poison", key, answer, status))
-
-
-async def _bad_output(traffic: Traffic, tenant: str, key: str) -> None:
-    ends = SUCCEEDS if traffic.site.parts.mix.model == OFFLINE else STAYS_DEAD
-    await traffic.submit(tenant, key, ends, say=BAD_OUTPUT)
-
-
-async def _peeked(traffic: Traffic, tenant: str, key: str) -> None:
-    """Another tenant asks for it."""
-    job_id = await traffic.submit(tenant, key, SUCCEEDS)
-    other = traffic.random.choice([one for one in TENANTS if one not in (tenant, LIMITED)])
-    status = await traffic.client(other, ADMIN).status_of(job_id)
-    traffic.peeks.append(Peek(job_id, other, status))
-
-
-COURSES: Mapping[str, tuple[int, Course]] = {
-    "plain": (70, _plain),
-    "watched": (8, _watched),
-    "cancelled": (6, _cancelled),
-    "not granted": (2, _not_granted),
-    "twice at once": (3, _twice_at_once),
-    "burst": (1, _burst),
-    "hung up": (3, _hung_up),
-    "poison": (3, _poison),
-    "bad output": (1, _bad_output),
-    "peeked": (3, _peeked),
-}

@@ -11,7 +11,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,10 @@ from agentjobs.stack.info import DevKeys
 from agentjobs.stack.stack import Prepare
 from tests.chaos.storm.campaign import Storm, Verdict, weather
 from tests.chaos.storm.parts import APIS, OFFLINE, RELAYS, WORKERS, Mix
+from tests.chaos.storm.programs import home_for, run, tell
 from tests.chaos.storm.site import Site, running_site
 from tests.chaos.storm.telling import verdict_told
-from tests.chaos.storm.tenants import ADMIN, TENANTS, USER, Keys
+from tests.chaos.storm.tenants import ADMIN, PEOPLE, TENANTS, USER, Keys
 from tests.e2e.conftest import CHECKOUT
 
 PER_SECOND = 2.0
@@ -37,14 +37,14 @@ from agentjobs.ledger.identity import Identity, Role
 from agentjobs.ledger.migrate import migrate
 
 async def main():
-    dsn, tenants, admin, user = json.loads(sys.stdin.read())
+    dsn, tenants, people, admin, user = json.loads(sys.stdin.read())
     await migrate(dsn)
     database = await connect(dsn, size=2, application_name="chaos")
     identity, keys = Identity(database), []
     for tenant in ["dev", *tenants]:
         await identity.create_tenant(tenant)
-        for name, roles in ((admin, frozenset(Role)), (user, frozenset({Role.SUBMIT}))):
-            key, _ = await identity.create_key(tenant, name, roles)
+        for name, roles in people.items():
+            key, _ = await identity.create_key(tenant, name, frozenset(map(Role, roles)))
             keys.append([tenant, name, key])
         await identity.add_grant(tenant, user, "tickets:create", granted_by=admin)
     await database.close()
@@ -71,7 +71,8 @@ def preparing_before(source: Path, keys: Keys) -> Prepare:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        out, _ = await process.communicate(json.dumps([dsn, TENANTS, ADMIN, USER]).encode())
+        people = {name: sorted(roles) for name, roles in PEOPLE.items()}
+        out, _ = await process.communicate(json.dumps([dsn, TENANTS, people, ADMIN, USER]).encode())
         assert process.returncode == 0
         made = out.splitlines()[-1]  # before it stands what the migration logs
         keys.of |= {(tenant, user): key for tenant, user, key in json.loads(made)}
@@ -114,13 +115,15 @@ def main() -> int:
     options.add_argument("--before", required=True)
     options.add_argument("--seed")
     options.add_argument("--seconds", type=float, default=120.0)
-    given = options.parse_args()
+    return run(_told(options.parse_args()))
+
+
+async def _told(given: argparse.Namespace) -> int:
     seed = given.seed or secrets.token_hex(4)
     storm = Storm(seed, given.seconds, round(given.seconds * PER_SECOND), ())
-    home = Path(tempfile.mkdtemp(prefix="agentjobs-upgrade-"))
-    verdict = asyncio.run(play(given.before, storm, home))
-    sys.stdout.write(f"{verdict_told(verdict)}\nlogs: {home}\n")
-    sys.stdout.flush()
+    with home_for("upgrade") as home:
+        verdict = await play(given.before, storm, home)
+    tell(f"{verdict_told(verdict)}\nlogs: {home}")
     return 0 if verdict.passed else 1
 
 
