@@ -10,11 +10,20 @@ from agentjobs.api.authentication import Anyone, Submitter, visible_user
 from agentjobs.api.cursors import Cursor, Limit, page_of, position_of
 from agentjobs.api.declared import Responses, headers, optional_headers, problems, problems_with_body
 from agentjobs.api.idempotency_key import expiry_of, idempotency_key, key_header
-from agentjobs.api.parts import LedgerPart, LinksPart, QuotasPart, agents_of, failpoints_of, found
+from agentjobs.api.parts import (
+    LedgerPart,
+    LinksPart,
+    agents_of,
+    failpoints_of,
+    found,
+    ledger_of,
+    links_of,
+    quotas_of,
+)
 from agentjobs.api.problems import RETRY_SECONDS, Problem, erased, unacceptable
 from agentjobs.api.schemas import AttemptList, AttemptShown, JobPage, JobShown
 from agentjobs.api.shown import job_shown
-from agentjobs.api.strict_route import StrictRoute
+from agentjobs.api.strict_route import DirectRoute, StrictRoute
 from agentjobs.domain.job import IDENTIFIER_PATTERN, Principal
 from agentjobs.domain.quotas import Limits, QuotaExceeded
 from agentjobs.domain.request import NewJob
@@ -50,24 +59,7 @@ _SUBMITTED: Responses = {202: {"headers": _ACCEPTED_HEADERS}, **problems_with_bo
 _SUBMITTED[429]["headers"] |= rate_limits.DECLARED
 
 
-@router.post(
-    "",
-    status_code=202,
-    response_model=JobShown,
-    operation_id="submitJob",
-    summary="Accept a job durably",
-    responses=_SUBMITTED,
-    openapi_extra={"parameters": [_KEY_HEADER, _TRACE_HEADER]},
-)
-async def submit(
-    new: NewJob,
-    caller: Submitter,
-    request: Request,
-    response: Response,
-    ledger: LedgerPart,
-    links: LinksPart,
-    installation: QuotasPart,
-) -> JobShown:
+async def submit(new: NewJob, caller: Submitter, request: Request) -> Response:
     """The job is on disk when the answer is sent; from then on nothing loses it."""
     key = idempotency_key(request)
     spec = _known_agent(agents_of(request), new.agent)
@@ -75,15 +67,34 @@ async def submit(
     principal = Principal(tenant=caller.tenant, user=caller.user)
     here = contexts.current_traceparent()
     submission = submission_of(new, spec, principal, origin="api", key=key, traceparent=here)
-    job = await _accepted(ledger, submission, installation)
+    job = await _accepted(ledger_of(request), submission, quotas_of(request))
     spans.about({names.JOB: job.id, names.AGENT: job.agent})
     await failpoints_of(request).reach("submit.after_accept")
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
-    response.headers["Retry-After"] = str(POLL_SECONDS)
-    response.headers.update(rate_limits.headers(job.quotas))
-    if key is not None:
-        response.headers["Idempotency-Key-Expires"] = expiry_of(job.created_at)
-    return job_shown(job, links)
+    return Response(
+        job_shown(job, links_of(request)).model_dump_json(),
+        202,
+        headers={
+            "Location": f"/v1/jobs/{job.id}",
+            "Retry-After": str(POLL_SECONDS),
+            **rate_limits.headers(job.quotas),
+            **({} if key is None else {"Idempotency-Key-Expires": expiry_of(job.created_at)}),
+        },
+        media_type="application/json",
+    )
+
+
+router.add_api_route(
+    "",
+    submit,
+    methods=["POST"],
+    route_class_override=DirectRoute,
+    status_code=202,
+    response_model=JobShown,
+    operation_id="submitJob",
+    summary="Accept a job durably",
+    responses=_SUBMITTED,
+    openapi_extra={"parameters": [_KEY_HEADER, _TRACE_HEADER]},
+)
 
 
 @router.get(

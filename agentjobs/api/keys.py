@@ -1,6 +1,6 @@
 """Routes of API keys. For admins of the tenant."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from fastapi import APIRouter, Request, Response
 
@@ -29,9 +29,9 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=StrictRoute)
 async def create(new: NewKey, caller: Admin, response: Response, ledger: LedgerPart) -> KeyMade:
     """The answer is the only place that shows the key."""
     tenant = await _tenant_for(new, caller, ledger)
-    expires_at = datetime.now(UTC) + timedelta(seconds=new.expires_in_seconds) if new.expires_in_seconds else None
+    lifetime = timedelta(seconds=new.expires_in_seconds) if new.expires_in_seconds else None
     plain, record = await ledger.identity.create_key(
-        tenant, new.user, frozenset(new.roles), expires_at=expires_at, by=caller
+        tenant, new.user, frozenset(new.roles), lifetime=lifetime, by=caller
     )
     response.headers["Location"] = f"/v1/keys/{record.id}"
     return KeyMade(**key_shown(record).model_dump(), key=plain)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from time import monotonic
 from typing import Final
 
@@ -130,8 +131,13 @@ class Measures:
 
     def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """A request is over. `route` is a template, and `method` one of a closed set."""
-        self._requests.labels(method, route, f"{status // 100}xx").inc()
-        self._durations.labels(method, route).observe(seconds)
+        count, duration = self._of(method, route, f"{status // 100}xx")
+        count.inc()
+        duration.observe(seconds)
+
+    @cache  # noqa: B019 - as many as there are series, and as long as the process lives
+    def _of(self, method: str, route: str, status: str) -> tuple[Counter, Histogram]:
+        return self._requests.labels(method, route, status), self._durations.labels(method, route)
 
     async def text(self) -> bytes:
         """All of it, in Prometheus' text format."""

@@ -30,7 +30,7 @@ from agentjobs.webhooks.signing import new_secret
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=StrictRoute)
 
 
-def _reach_of(request: Request) -> Reach:
+async def _reach_of(request: Request) -> Reach:
     reach: Reach = request.app.state.webhooks_reach
     return reach
 

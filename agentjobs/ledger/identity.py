@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import uuid
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -34,7 +34,8 @@ class Caller(BaseModel):
     tenant: str
     user: str
     roles: frozenset[Role]
-    expires_at: datetime | None = None
+    seconds_left: float | None = None
+    """How long the key still held when it was looked up, by the database's clock; None: it has no end."""
 
 
 class HeldKey(NamedTuple):
@@ -68,10 +69,10 @@ class Identity:
         user: str,
         roles: frozenset[Role],
         *,
-        expires_at: datetime | None = None,
+        lifetime: timedelta | None = None,
         by: Caller | None = None,
     ) -> tuple[str, KeyRecord]:
-        """A new key (its plain text, which is not stored, and its record). The tenant must exist."""
+        """A new key (its plain text, which is not stored, and its record), for so long. The tenant must exist."""
         plain = KEY_PREFIX + secrets.token_urlsafe(32)
         row = await self._database.run.create_key(
             self._database.pool,
@@ -80,7 +81,7 @@ class Identity:
             user=user,
             roles=sorted(roles),
             key_hash=_hash(plain),
-            expires_at=expires_at,
+            seconds=None if lifetime is None else lifetime.total_seconds(),
             **_by(by),
         )
         return plain, KeyRecord.model_validate(dict(row))
@@ -140,7 +141,7 @@ class Identity:
 def _caller(row: Mapping[str, Any]) -> Caller:
     roles = frozenset(Role(role) for role in row["roles"])
     return Caller(
-        key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles, expires_at=row["expires_at"]
+        key_id=row["id"], tenant=row["tenant"], user=row["user"], roles=roles, seconds_left=row["seconds_left"]
     )
 
 

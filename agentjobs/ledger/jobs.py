@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -22,7 +22,7 @@ from agentjobs.ledger.records import AttemptRecord, EffectRecord, EventRecord, J
 
 
 class Submission(BaseModel):
-    """A validated request, ready to be accepted. `fingerprint` is of the request's canonical JSON."""
+    """A validated request, ready to be accepted. `fingerprint` is of its canonical JSON; None without a key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,7 +36,7 @@ class Submission(BaseModel):
     budget: Budget
     deadline_seconds: int
     key: str | None
-    fingerprint: str
+    fingerprint: str | None
     trace_id: str = Field(default_factory=lambda: secrets.token_hex(16))
     trace_parent: str | None = None
     """The span of who submits, and whether it is sampled."""
@@ -109,15 +109,17 @@ class Jobs:
         """
         if connection is None:
             with _refusals():
-                row = await _accepted_row(self._database.run, self._database.pool, submission, installation)
+                row = await _accepted_row(
+                    self._database.run, self._database.pool, submission, installation, alone=True
+                )
         else:
             row = await accepted_within(self._database.run, connection, submission, installation)
-        return _as_accepted(Acceptance.model_validate(dict(row)))
+        return _as_accepted(dict(row))
 
     async def accepted(self, submission: Submission) -> Acceptance | None:
         """The job of just this submission, as it was accepted, if it was."""
         job = await self.read(submission.principal.tenant, submission.id)
-        return None if job is None else _as_accepted(Acceptance(**job.model_dump(), quotas=()))
+        return None if job is None else _as_accepted({**job.model_dump(), "quotas": ()})
 
     async def read(self, tenant: str, job_id: str, *, user: str | None = None) -> JobRecord | None:
         """A job of this tenant (and of this user, if given)."""
@@ -191,15 +193,17 @@ async def accepted_within(
     """
     with _refusals():
         async with connection.transaction():
-            return await _accepted_row(run, connection, submission, installation)
+            return await _accepted_row(run, connection, submission, installation, alone=False)
 
 
 async def _accepted_row(
-    run: Any, executor: Executor, submission: Submission, installation: Limits
+    run: Any, executor: Executor, submission: Submission, installation: Limits, *, alone: bool
 ) -> asyncpg.Record:
     limits = installation.model_dump()
     while True:
-        row: asyncpg.Record | None = await run.accept_job(executor, **_parameters(submission), **limits)
+        row: asyncpg.Record | None = await run.accept_job(
+            executor, **_parameters(submission), **limits, alone=alone
+        )
         if row is not None:
             if row["refused"] is not None:
                 raise as_refusal(row)
@@ -243,9 +247,9 @@ _WHEN_ACCEPTED: Final[dict[str, Any]] = {
 }
 
 
-def _as_accepted(job: Acceptance) -> Acceptance:
+def _as_accepted(job: Mapping[str, Any]) -> Acceptance:
     # The answer to a repeated request is the first one; where the job stands by now, its status says.
-    return job.model_copy(update={**_WHEN_ACCEPTED, "updated_at": job.created_at})
+    return Acceptance.model_validate({**job, **_WHEN_ACCEPTED, "updated_at": job["created_at"]})
 
 
 def _as_in_flight(error: asyncpg.PostgresError) -> KeyInFlight | None:
@@ -254,23 +258,15 @@ def _as_in_flight(error: asyncpg.PostgresError) -> KeyInFlight | None:
     return KeyInFlight() if in_flight else None
 
 
+_AS_SUBMITTED: Final = (
+    *("id", "agent", "policy_version", "origin", "priority", "deadline_seconds", "key", "fingerprint"),
+    *("trace_id", "trace_parent", "trace_sampled"),
+)
+
+
 def _parameters(submission: Submission) -> dict[str, Any]:
     return {
-        **submission.model_dump(
-            include={
-                "id",
-                "agent",
-                "policy_version",
-                "origin",
-                "priority",
-                "deadline_seconds",
-                "key",
-                "fingerprint",
-                "trace_id",
-                "trace_parent",
-                "trace_sampled",
-            }
-        ),
+        **{name: getattr(submission, name) for name in _AS_SUBMITTED},
         "tenant": submission.principal.tenant,
         "user": submission.principal.user,
         "input": json.dumps({"text": submission.text}, ensure_ascii=False),

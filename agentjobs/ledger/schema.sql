@@ -99,6 +99,20 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION public.job_may_move(before text, after text) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+BEGIN
+    RETURN CASE before
+        WHEN 'pending' THEN after IN ('running', 'cancelled', 'dead')
+        WHEN 'running' THEN after IN ('retry_wait', 'waiting_approval', 'succeeded', 'dead', 'cancelled')
+        WHEN 'retry_wait' THEN after IN ('running', 'succeeded', 'dead', 'cancelled')
+        WHEN 'waiting_approval' THEN after IN ('running', 'succeeded', 'dead', 'cancelled')
+        WHEN 'dead' THEN after IN ('running', 'discarded')
+        ELSE before IS NULL AND after = 'pending' END;
+END
+$$;
+
 CREATE FUNCTION public.jobs_keep_previous_state() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -408,7 +422,8 @@ CREATE TABLE public.effects (
     CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))) AND ((result IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))))),
     CONSTRAINT effects_response_has_model CHECK (((response_id IS NULL) = (response_model IS NULL))),
     CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
-);
+)
+WITH (fillfactor='70');
 
 CREATE TABLE public.erasures (
     id text NOT NULL,
@@ -481,10 +496,11 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_trace_id_form CHECK ((trace_id ~ '^[0-9a-f]{32}$'::text)),
     CONSTRAINT jobs_trace_parent_form CHECK ((trace_parent ~ '^[0-9a-f]{16}$'::text)),
     CONSTRAINT jobs_trace_sampled_exactly_with_parent CHECK (((trace_sampled IS NULL) = (trace_parent IS NULL))),
-    CONSTRAINT jobs_transition_allowed CHECK ((((previous_state IS NULL) AND (state = 'pending'::text)) OR ((previous_state IS NOT NULL) AND (((((((((((((((((((previous_state = 'pending'::text) AND (state = 'running'::text)) OR ((previous_state = 'pending'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'pending'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'retry_wait'::text))) OR ((previous_state = 'running'::text) AND (state = 'waiting_approval'::text))) OR ((previous_state = 'running'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'running'::text) AND (state = 'dead'::text))) OR ((previous_state = 'running'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'running'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'dead'::text))) OR ((previous_state = 'retry_wait'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'running'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'succeeded'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'dead'::text))) OR ((previous_state = 'waiting_approval'::text) AND (state = 'cancelled'::text))) OR ((previous_state = 'dead'::text) AND (state = 'running'::text))) OR ((previous_state = 'dead'::text) AND (state = 'discarded'::text)))))),
+    CONSTRAINT jobs_transition_allowed CHECK (public.job_may_move(previous_state, state)),
     CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric)),
     CONSTRAINT jobs_workflow_looked_for_without_content CHECK (((workflow_look_at IS NULL) OR (content_removed_at IS NOT NULL)))
-);
+)
+WITH (fillfactor='70');
 
 CREATE VIEW public.erasure_jobs AS
  SELECT erasures.id AS erasure_id,

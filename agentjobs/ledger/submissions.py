@@ -31,7 +31,7 @@ def submission_of(
         budget=_budget(new, spec),
         deadline_seconds=new.deadline_seconds,
         key=key,
-        fingerprint=fingerprint(new.meaning),
+        fingerprint=None if key is None else fingerprint(new.meaning),
         **_joined(traceparent),
     )
 

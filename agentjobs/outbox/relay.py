@@ -37,6 +37,10 @@ DESK_PAUSE_SECONDS = 0.5
 POLL_SECONDS = 1.0
 """How late a row may be when its NOTIFY was lost."""
 
+ECHOES_SECONDS = (0.03, 0.2)
+"""After a NOTIFY the starts are looked for again: of acceptances that commit at the same time one notifies for all
+(accept_job), and another one may be on disk only after the relay has looked."""
+
 NOT_YET_SECONDS = 0.5
 
 _TEMPORAL_IS_DOWN = frozenset(
@@ -79,6 +83,8 @@ class Relay:
         """Something was put into the outbox."""
         for wake in self._wakes.values():
             wake.set()
+        for seconds in ECHOES_SECONDS:
+            asyncio.get_running_loop().call_later(seconds, self._wakes[self.start_once].set)
 
     async def run(self) -> None:
         """Deliver until cancelled."""

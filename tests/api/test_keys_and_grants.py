@@ -47,7 +47,7 @@ async def test_a_key_ends_when_it_should(front: Front, adam: AsyncClient) -> Non
     refused = await front.with_key(made["key"]).get("/v1/jobs")
 
     lasts = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
-    assert abs(lasts - timedelta(hours=1)) < timedelta(minutes=1)
+    assert lasts == timedelta(hours=1)  # both by the clock of the database: that of an API may be wrong
     assert refused.status_code == 401
 
 

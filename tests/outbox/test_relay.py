@@ -10,12 +10,14 @@ from temporalio.service import RPCStatusCode
 
 from agentjobs.agents.spec import UnknownAgent
 from agentjobs.domain.states import JobState
-from agentjobs.failpoints import FailpointError
+from agentjobs.failpoints import FailpointError, Failpoints
 from agentjobs.ledger.outbox import OutboxRow
+from agentjobs.outbox import relay as relays
 from agentjobs.outbox.delivery import NotYet
-from agentjobs.outbox.relay import BATCH, TemporalDown
+from agentjobs.outbox.relay import BATCH, Relay, TemporalDown
 from tests.ledger.scene import Scene, submission
 from tests.outbox.deliveries import Answer, ScriptedDelivery, relay, rpc_error
+from tests.world import eventually
 
 DOWN = (
     RPCStatusCode.UNAVAILABLE,
@@ -229,3 +231,41 @@ async def test_the_backlog_is_counted_with_its_age(scene: Scene) -> None:
     assert empty == (0, 0.0)
     assert rows == 2
     assert 60 <= oldest_seconds < 70
+
+
+class Looking(Relay):
+    """Counts how often it has looked for starts."""
+
+    looks = 0
+
+    async def start_once(self) -> int:
+        """As the relay does."""
+        delivered = await super().start_once()
+        self.looks += 1
+        return delivered
+
+
+async def test_a_start_on_disk_only_after_the_look_that_a_notify_caused_is_not_left_to_the_poll(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relays, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(relays, "ECHOES_SECONDS", (1.0,))
+    delivery = ScriptedDelivery()
+    looking = Looking(scene.ledger, delivery, Failpoints())
+
+    async def looked(times: int) -> bool:
+        return looking.looks >= times
+
+    async def taken() -> list[str]:
+        return delivery.taken
+
+    running = asyncio.create_task(looking.run())
+    await eventually(lambda: looked(1), "the first look")
+    looking.wake()
+    await eventually(lambda: looked(2), "the look for the neighbour")
+
+    job = await scene.accept()
+
+    assert await eventually(taken, "the start") == [job.id]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -2,6 +2,11 @@
 -- One statement, so one round trip and all or nothing: key, quotas, job, first event, outbox row. No row comes back
 -- when the key is already there (a concurrent twin waits here for the first one's commit), and no quota is asked. At a
 -- limit a row without a job comes back, and nothing of it stays.
+--
+-- A transaction that notifies holds one lock of the whole server while its commit reaches the disk. So of acceptances
+-- that commit at the same time one notifies, the one that holds (24939, 2), and the relay looks again a little later
+-- (outbox/relay.py). `alone`: this is no part of a caller's own transaction; there the lock would be held for as long as
+-- that goes on, and meanwhile nobody would notify.
 WITH asked AS MATERIALIZED (
     SELECT refused, at_most, in_use, wait_seconds, quotas
       FROM admit(:tenant::text, :user::text, :key::text, :fingerprint::text, :id::text, :budget_tokens::bigint,
@@ -18,7 +23,9 @@ WITH asked AS MATERIALIZED (
            statement_timestamp() + make_interval(secs => :deadline_seconds::integer), statement_timestamp(),
            statement_timestamp(), :trace_id::text, :trace_parent::text, :trace_sampled::boolean, 1
       FROM asked WHERE refused IS NULL
-    RETURNING *
+    -- No more than the answer needs: of all else the caller knows what it is, and the text may be long.
+    RETURNING id, tenant, "user", agent, policy_version, priority, budget_tokens, budget_usd, budget_steps,
+              deadline_at, created_at, trace_id, event_seq
 ), event AS (
     INSERT INTO job_events (job_id, seq, type) SELECT id, event_seq, 'accepted' FROM accepted
 ), queued AS (
@@ -26,7 +33,8 @@ WITH asked AS MATERIALIZED (
     SELECT 'start_job', id, tenant, priority FROM accepted
 )
 SELECT accepted.*, asked.refused, asked.at_most, asked.in_use, asked.wait_seconds, asked.quotas,
-       CASE WHEN accepted.id IS NOT NULL THEN pg_notify('agentjobs_outbox', '') END
+       CASE WHEN accepted.id IS NOT NULL AND (NOT :alone::boolean OR pg_try_advisory_xact_lock(24939, 2))
+            THEN pg_notify('agentjobs_outbox', '') END
   FROM asked LEFT JOIN accepted ON true;
 
 -- name: find_by_key^

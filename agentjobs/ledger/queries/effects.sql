@@ -3,7 +3,9 @@
 -- attempt (a refused one too), closes attempts that never reported back, holds the job's and the tenant's budget back, and
 -- moves the job to running. Everything the caller needs for the call comes back in the same row.
 WITH before AS (
-    SELECT * FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
+    SELECT id, state, tenant, "user", agent, policy_version, input, deadline_at, cancel_requested_at, trace_id,
+           budget_tokens, budget_usd, tokens_in, tokens_out, tokens_reserved, usd, usd_reserved
+      FROM jobs WHERE id = :job_id FOR NO KEY UPDATE
 ), recorded AS (
     SELECT state, fingerprint, result FROM effects WHERE key = :key
 ), tried AS (
@@ -61,7 +63,7 @@ WITH before AS (
     UPDATE attempts SET outcome = 'crashed', finished_at = now()
       FROM effect WHERE attempts.effect_key = effect.key AND attempts.outcome = 'running'
 ), limits AS (
-    SELECT tenants.* FROM before JOIN tenants ON tenants.id = before.tenant
+    SELECT tenants.id, monthly_tokens, monthly_usd FROM before JOIN tenants ON tenants.id = before.tenant
      WHERE :kind::text = 'model' AND (monthly_tokens IS NOT NULL OR monthly_usd IS NOT NULL)
 ), month AS (
     -- One row that all calls of the tenant wait for: so only for tenants with a budget, and only for calls that cost.

@@ -19,7 +19,7 @@ SELECT EXISTS (SELECT FROM api_keys);
 -- name: create_key^
 WITH created AS (
     INSERT INTO api_keys (id, tenant, "user", roles, key_hash, expires_at)
-    VALUES (:id, :tenant, :user, :roles, :key_hash, :expires_at)
+    VALUES (:id, :tenant, :user, :roles, :key_hash, now() + make_interval(secs => :seconds::double precision))
     RETURNING *
 ), audited AS (
     INSERT INTO audit_log (tenant, actor, action, target, details)
@@ -30,11 +30,11 @@ WITH created AS (
 SELECT * FROM created;
 
 -- name: find_key^
-SELECT id, tenant, "user", roles, expires_at FROM api_keys
+SELECT id, tenant, "user", roles, extract(epoch FROM expires_at - now())::float8 AS seconds_left FROM api_keys
  WHERE key_hash = :key_hash AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: find_key_by_id^
-SELECT id, tenant, "user", roles, expires_at, key_hash FROM api_keys
+SELECT id, tenant, "user", roles, extract(epoch FROM expires_at - now())::float8 AS seconds_left, key_hash FROM api_keys
  WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: list_keys

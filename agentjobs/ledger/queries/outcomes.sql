@@ -108,7 +108,7 @@ WITH found AS MATERIALIZED (
       FROM summary CROSS JOIN found
      WHERE jobs.id = found.id AND found.state = ANY (:from_states::text[])
        AND coalesce(found.generation = :generation::integer, true)
-    RETURNING jobs.*
+    RETURNING jobs.id, jobs.state, jobs.generation, jobs.event_seq
 ), cut_off AS (
     UPDATE attempts SET outcome = 'abandoned', finished_at = now()
       FROM finished WHERE attempts.job_id = finished.id AND attempts.outcome = 'running'
