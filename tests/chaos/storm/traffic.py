@@ -143,7 +143,7 @@ class Traffic:
             seen = await self.state(tenant, job_id)
             return seen in states
 
-        await until(look, f"job {job_id}", PATIENCE_SECONDS, every_seconds=0.5)
+        await until(look, f"job {job_id}", PATIENCE_SECONDS, every_seconds=2)
         return seen
 
     def _go(self, course: Awaitable[None], name: str = "course") -> None:
