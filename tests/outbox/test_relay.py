@@ -248,7 +248,7 @@ class Looking(Relay):
 async def test_a_start_on_disk_only_after_the_look_that_a_notify_caused_is_not_left_to_the_poll(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relays, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(relays, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(relays, "ECHOES_SECONDS", (1.0,))
     delivery = ScriptedDelivery()
     looking = Looking(scene.ledger, delivery, Failpoints())
