@@ -75,9 +75,15 @@ class Site(Rig):
             try:
                 await keeper.begin()
             except StackError:  # what it needs is away as well
+                if self._has_met_its_failpoint(keeper):  # under load, even before it was ready
+                    keeper.spec = keeper.spec.after_a_crash()
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
                 return
+
+    def _has_met_its_failpoint(self, keeper: Keeper) -> bool:
+        name, _, _ = keeper.spec.environment.get("AGENTJOBS_FAILPOINTS", "").partition("=")
+        return bool(name) and self.fired(name)
 
     def is_stopped(self, pid: int) -> bool:
         """Whether the process stands still."""
