@@ -16,6 +16,8 @@ COPY agentjobs agentjobs
 COPY activities activities
 COPY workflows workflows
 COPY worker.py starter.py ./
+# Here, since the user below may not write: else each start compiles anew.
+RUN /opt/venv/bin/python -m compileall -q .
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001
 CMD ["python", "worker.py"]
