@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from agentjobs.domain.decisions import OTHER_LANE
 from agentjobs.domain.failures import Category, JobError, PermanentError, failure
 from agentjobs.domain.waits import Tried, Verdict, judge
 from agentjobs.ledger.database import as_job_error
@@ -20,7 +21,6 @@ log = structlog.get_logger()
 
 CANCEL_REQUESTED = "cancel_requested"
 JOB_OVER = "job_over"
-OTHER_LANE = "other_lane"
 """Error types by which an activity tells its workflow what the ledger says; not failures of the job."""
 
 

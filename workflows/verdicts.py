@@ -12,7 +12,7 @@ from temporalio.exceptions import (
     TimeoutType,
 )
 
-from activities.failures import OTHER_LANE
+from agentjobs.domain.decisions import OTHER_LANE
 from agentjobs.domain.failures import Category, Failure, failure
 
 # The server gave up although the activity would have gone on.

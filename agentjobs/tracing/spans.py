@@ -70,15 +70,21 @@ def begun(
 
 
 @contextmanager
-def current(span: Span, code: Callable[[BaseException], str] | None = None) -> Iterator[Span]:
-    """The block is the span: others begin under it, and it ends with it. code: why it failed; `code_of` else."""
+def current(span: Span, code: Callable[[BaseException], str | None] | None = None) -> Iterator[Span]:
+    """The block is the span: others begin under it, and it ends with it.
+
+    code: why it failed (`code_of`, unless given); None: nothing was begun, and nobody is told of it.
+    """
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield span
     except BaseException as error:
-        failed(span, (code or code_of)(error))
+        why = (code or code_of)(error)
+        if why is not None:
+            failed(span, why)
+            span.end()
         raise
-    finally:
+    else:
         span.end()
 
 

@@ -4,13 +4,14 @@ The SDK's own interceptors are not used: they put an exception's words into a sp
 workflows, and cannot give a run one span over several processes (docs/adr/0017-tracing.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from temporalio import activity, client, worker, workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.exceptions import ApplicationError
 
+from agentjobs.domain.decisions import OTHER_LANE
 from agentjobs.tracing import spans
 from agentjobs.tracing.runs import Attempt, Run, current
 
@@ -126,24 +127,25 @@ class _Attempts(worker.ActivityInboundInterceptor):
             return await super().execute_activity(input)
         token = current.set(run)
         try:
-            with spans.current(_attempt(run, activity.info()).begun(), reason_of):
+            with spans.current(_attempt(run, activity.info(), input.args).begun(), reason_of):
                 return await super().execute_activity(input)
         finally:
             current.reset(token)
 
 
-def reason_of(error: BaseException) -> str:
-    """Why an activity failed: the reason that its workflow is told."""
+def reason_of(error: BaseException) -> str | None:
+    """Why an activity failed: the reason that its workflow is told. None: it has refused the fast lane."""
     told = error.type if isinstance(error, ApplicationError) else None
-    return told or spans.code_of(error)
+    return None if told == OTHER_LANE else told or spans.code_of(error)
 
 
-def _attempt(run: Run, info: activity.Info) -> Attempt:
+def _attempt(run: Run, info: activity.Info, given: Sequence[Any]) -> Attempt:
+    tried = getattr(given[0], "tried", 0) if given else 0
     return Attempt(
         run=run,
         activity=info.activity_type,
         step=info.activity_id,
-        number=info.attempt,
+        number=tried + info.attempt,
         workflow_run_id=info.workflow_run_id or "",
         started_at=info.started_time,
     )

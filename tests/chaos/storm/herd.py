@@ -70,7 +70,7 @@ def main() -> int:
 
 
 async def _told(given: argparse.Namespace) -> int:
-    storm = Storm(given.seed or secrets.token_hex(4), given.outage, given.jobs, (), patience_seconds=1_800)
+    storm = Storm(given.seed or secrets.token_hex(4), given.outage, given.jobs, ())
     with home_for("herd") as home:
         verdict, times, most = await play(storm, home)
     median, worst = times[len(times) // 2], times[int(len(times) * 0.99)]
