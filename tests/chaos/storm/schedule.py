@@ -171,15 +171,12 @@ def _commit_cut(random: Random, at: float, nemesis: Nemesis) -> Deed:
     return Deed(at, nemesis, ("postgres",), seconds=random.uniform(2.0, 10.0), amount=random.choice((1, 3)))
 
 
-def _losing(server: str) -> Callable[[Random, float, Nemesis], Deed]:
+def _losing(*servers: str, longest: float = 10.0) -> Callable[[Random, float, Nemesis], Deed]:
     def drawn(random: Random, at: float, nemesis: Nemesis) -> Deed:
-        return Deed(at, nemesis, (server,), seconds=random.uniform(5.0, 10.0), amount=random.choice(LOSSES))
+        seconds = random.uniform(longest / 2, longest)
+        return Deed(at, nemesis, (random.choice(servers),), seconds=seconds, amount=random.choice(LOSSES))
 
     return drawn
-
-
-def _tool_losing(random: Random, at: float, nemesis: Nemesis) -> Deed:
-    return _losing(random.choice(("model", "tickets")))(random, at, nemesis)
 
 
 def _trouble(random: Random, at: float, nemesis: Nemesis) -> Deed:
@@ -211,7 +208,7 @@ _DRAWN: Final[Mapping[Nemesis, Callable[[Random, float, Nemesis], Deed]]] = {
     Nemesis.COMMIT_CUT: _commit_cut,
     Nemesis.DATABASE_REPLIES_LOST: _losing("postgres"),
     Nemesis.TEMPORAL_REPLIES_LOST: _losing("temporal"),
-    Nemesis.TOOL_REPLIES_LOST: _tool_losing,
+    Nemesis.TOOL_REPLIES_LOST: _losing("model", "tickets", longest=30.0),  # they are asked less often
     Nemesis.REDELIVERED: _anywhere,
     Nemesis.MODEL_IN_TROUBLE: _trouble,
     Nemesis.CLOCK_JUMP: _jump,
