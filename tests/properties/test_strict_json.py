@@ -216,4 +216,5 @@ def test_the_largest_bodies_are_read_in_bounded_time(unit: bytes, opening: bytes
 
     refusal(body)
 
-    assert time.process_time() - began < 1
+    # Whoever reads in quadratic time needs minutes. (Even CPU time doubles where processors are shared.)
+    assert time.process_time() - began < 15
