@@ -140,9 +140,7 @@ async def serve(settings: Settings) -> None:
     agents = built_in_agents()
     for names in agents.models():
         models.require(names)
-    ledger = await Ledger.open(
-        settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker", plan_once=True
-    )
+    ledger = await Ledger.open(settings.dsn, size=settings.database_pool_size, application_name="agentjobs-worker")
     try:
         client = await connect(settings.metrics_address)
         # Unique over restarts: Temporal shows it, and a takeover tells a dead process from its successor by it.

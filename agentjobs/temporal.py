@@ -180,7 +180,7 @@ async def register_search_attributes(client: Client) -> None:
 
 def workflow_runner(*, guarded: bool) -> WorkflowRunner:
     """How workflows are run. guarded: in the sandbox, as in all tests and replays. Elsewhere a worker does
-    without: it would spend more on the sandbox than on jobs (docs/adr/0019-fast-lane.md).
+    without: it would spend as much on the sandbox as on jobs (docs/adr/0019-fast-lane.md).
 
     Exactly these packages pass through, both or neither: reloaded for each run they would cost 5 ms, and one
     side would hold other copies of the same classes than the other. What passes through is not guarded, so the

@@ -82,7 +82,7 @@ async def _measured(postgres: EmbeddedPostgres, size: int, jobs: int) -> list[Fi
     database = f"after_{size}"
     await postgres.create_database(database)
     await migrate(postgres.dsn(database))
-    ledger = await Ledger.open(postgres.dsn(database), size=1, application_name="growth", plan_once=True)
+    ledger = await Ledger.open(postgres.dsn(database), size=1, application_name="growth")
     try:
         await fill(ledger, size)
         # What still waits would be claimed, and measured, with the first job.

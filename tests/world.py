@@ -81,6 +81,9 @@ class World:
     agents: AgentRegistry = field(default_factory=built_in_agents)
     failpoints: str = ""
     cached_workflows: int = 100
+    environment: Environment = Environment.TEST
+    """Elsewhere workflows run without the sandbox, as in production."""
+
     between: Callable[[], Awaitable[None]] = a_moment
     """What happens between two looks: on the test server, time is skipped."""
 
@@ -196,7 +199,7 @@ class World:
     def _settings(self) -> Settings:
         return Settings.model_validate(
             {
-                "environment": Environment.TEST,
+                "environment": self.environment,
                 "database_url": "postgresql://unused",
                 "task_queue": self.tenant,
                 "failpoints": self.failpoints,

@@ -58,10 +58,12 @@ class Lanes:
         if self._fast and short:
             try:
                 return await self._within_task(activity, given, step)
-            except FailureError as error:  # bare, where an activity's would be the cause of an ActivityError
-                further = onward(error)
+            except FailureError as error:
+                # What the step raised comes bare; what became of it otherwise, as of an activity.
+                cause = error.cause if isinstance(error, ActivityError) else error
+                further = onward(cause, cancelled=workflow.cancellation_reason() is not None)
                 if further is None:
-                    raise _of_activity(step) from error
+                    raise _of_activity(step) from cause
             given = await self._after(further, given, step)
         return await workflow.execute_activity_method(
             activity, given, activity_id=step.activity_id, summary=step.summary, **options()

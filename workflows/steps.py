@@ -134,7 +134,7 @@ class Steps:
         return await self._lanes.carried_out(activity, given, step, within, short=short)
 
     def _within(self, of_kind: Options, step: str) -> Callable[[], Options]:
-        self._remaining(step)
+        self._remaining(step)  # past the deadline no step begins, in neither lane
         return lambda: options.within(of_kind, self._remaining(step))
 
     def _remaining(self, step: str) -> timedelta:

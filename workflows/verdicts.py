@@ -6,7 +6,7 @@ from datetime import timedelta
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
-    FailureError,
+    CancelledError,
     RetryState,
     TimeoutError,
     TimeoutType,
@@ -58,14 +58,16 @@ class Onward:
     """It was not begun: it asks a model that takes its time."""
 
 
-def onward(error: FailureError) -> Onward | None:
-    """What follows a failure in the fast lane; None: it is final."""
-    match error:
+def onward(cause: BaseException | None, *, cancelled: bool) -> Onward | None:
+    """What follows a failure in the fast lane; None: it is final. cancelled: whether the workflow is."""
+    match cause:
         case ApplicationError(type=kind) if kind == OTHER_LANE:
             return Onward(was_refused=True)
         case ApplicationError(non_retryable=False, next_retry_delay=delay):
             return Onward(wait=delay or timedelta())
         case TimeoutError():
+            return Onward()
+        case CancelledError() if not cancelled:  # its worker stops
             return Onward()
         case _:
             return None

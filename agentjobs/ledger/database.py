@@ -52,15 +52,10 @@ class Database:
         await self.pool.close()
 
 
-async def connect(
-    dsn: str, *, size: int, application_name: str, lock_seconds: float = 0, plan_once: bool = False
-) -> Database:
+async def connect(dsn: str, *, size: int, application_name: str, lock_seconds: float = 0) -> Database:
     """Open the pool. Raises OSError or asyncpg.PostgresError when the database cannot be reached.
 
     lock_seconds: how long a statement may wait for a lock; 0: as long as it may take at all.
-    plan_once: for a process whose statements each find a few rows by their keys, so that one plan fits all values.
-    Otherwise PostgreSQL plans each five times in every session, and some always; that takes about as long as
-    running them.
     """
     pool = await asyncpg.create_pool(
         dsn,
@@ -77,7 +72,6 @@ async def connect(
             "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_SECONDS}s",
             "lock_timeout": f"{round(lock_seconds * 1000)}ms",
             "jit": "off",  # our statements take less time than their compilation would
-            "plan_cache_mode": "force_generic_plan" if plan_once else "auto",
         },
     )
     return Database(pool)

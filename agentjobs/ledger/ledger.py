@@ -89,18 +89,10 @@ class Ledger:
         )
 
     @classmethod
-    async def open(
-        cls, dsn: str, *, size: int, application_name: str, lock_seconds: float = 0, plan_once: bool = False
-    ) -> Self:
-        """Connect (as `connect` does) and return the ledger. Raises OSError or asyncpg.PostgresError."""
+    async def open(cls, dsn: str, *, size: int, application_name: str, lock_seconds: float = 0) -> Self:
+        """Connect and return the ledger. Raises OSError or asyncpg.PostgresError."""
         return cls.over(
-            await connect(
-                dsn,
-                size=size,
-                application_name=application_name,
-                lock_seconds=lock_seconds,
-                plan_once=plan_once,
-            )
+            await connect(dsn, size=size, application_name=application_name, lock_seconds=lock_seconds)
         )
 
     async def close(self) -> None:

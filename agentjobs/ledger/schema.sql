@@ -91,9 +91,8 @@ CREATE FUNCTION public.job_events_ring() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF pg_try_advisory_lock(24939, 0) THEN
-        PERFORM pg_advisory_unlock(24939, 0);
-    ELSIF pg_try_advisory_xact_lock(24939, 1) THEN
+    IF (CASE WHEN pg_try_advisory_lock(24939, 0) THEN NOT pg_advisory_unlock(24939, 0)
+             ELSE pg_try_advisory_xact_lock(24939, 1) END) THEN
         PERFORM pg_notify('agentjobs_events', '');
     END IF;
     RETURN NULL;
@@ -422,8 +421,7 @@ CREATE TABLE public.effects (
     CONSTRAINT effects_receipt_exactly_when_done CHECK ((((completed_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))) AND ((result IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'undone'::text]))))),
     CONSTRAINT effects_response_has_model CHECK (((response_id IS NULL) = (response_model IS NULL))),
     CONSTRAINT effects_state_known CHECK ((state = ANY (ARRAY['begun'::text, 'released'::text, 'completed'::text, 'abandoned'::text, 'undone'::text])))
-)
-WITH (fillfactor='70');
+);
 
 CREATE TABLE public.erasures (
     id text NOT NULL,
@@ -499,8 +497,7 @@ CREATE TABLE public.jobs (
     CONSTRAINT jobs_transition_allowed CHECK (public.job_may_move(previous_state, state)),
     CONSTRAINT jobs_usd_reserved_not_negative CHECK ((usd_reserved >= (0)::numeric)),
     CONSTRAINT jobs_workflow_looked_for_without_content CHECK (((workflow_look_at IS NULL) OR (content_removed_at IS NOT NULL)))
-)
-WITH (fillfactor='70');
+);
 
 CREATE VIEW public.erasure_jobs AS
  SELECT erasures.id AS erasure_id,

@@ -55,13 +55,7 @@ def open_ticket(job_id: str) -> None:
     steps.open_ticket(job_id)
 
 
-@app.task
-def whole(job_id: str, count: int, seconds: float) -> None:
-    """All of it: what is lost in the middle begins anew."""
-    steps.plan(job_id)
-    for step in range(count):
-        steps.call_model(job_id, step, seconds)
-    steps.open_ticket(job_id)
+whole = app.task(steps.whole)
 
 
 class Client:

@@ -29,13 +29,7 @@ broker.add_middleware(Results(backend=RedisBackend(url=URL)))
 dramatiq.set_broker(broker)
 
 
-@dramatiq.actor(queue_name=os.environ["BENCH_QUEUE"], store_results=True)
-def whole(job_id: str, count: int, seconds: float) -> None:
-    """All of it: what is lost in the middle begins anew."""
-    steps.plan(job_id)
-    for step in range(count):
-        steps.call_model(job_id, step, seconds)
-    steps.open_ticket(job_id)
+whole = dramatiq.actor(steps.whole, queue_name=os.environ["BENCH_QUEUE"], store_results=True)
 
 
 class Client:

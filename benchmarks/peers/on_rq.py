@@ -14,21 +14,12 @@ from redis import Redis
 from rq import Queue, Retry
 from rq.job import Job as QueuedJob
 
-from benchmarks.peers import steps
 from benchmarks.peers.looking import until_true
 from benchmarks.peers.system import Job
 
 RESULT_SECONDS = 3_600
 JOB_SECONDS = 600
 LOOK_SECONDS = 0.005
-
-
-def whole(job_id: str, count: int, seconds: float) -> None:
-    """All of it: what is lost in the middle begins anew."""
-    steps.plan(job_id)
-    for step in range(count):
-        steps.call_model(job_id, step, seconds)
-    steps.open_ticket(job_id)
 
 
 class Client:
@@ -42,7 +33,7 @@ class Client:
     async def submit(self, job: Job) -> None:
         """It is in Redis."""
         self._jobs[job.id] = self._queue.enqueue(
-            "benchmarks.peers.on_rq.whole",
+            "benchmarks.peers.steps.whole",
             *(job.id, job.steps, job.seconds),
             job_id=job.id,
             job_timeout=JOB_SECONDS,

@@ -35,6 +35,14 @@ def open_ticket(job_id: str) -> None:
         connection.execute(OPEN_TICKET, (job_id,))
 
 
+def whole(job_id: str, count: int, seconds: float) -> None:
+    """The job as one task: what is lost in the middle begins anew."""
+    plan(job_id)
+    for step in range(count):
+        call_model(job_id, step, seconds)
+    open_ticket(job_id)
+
+
 async def open_ticket_async(job_id: str) -> None:
     """The same on a loop."""
     pool = _async_pool()

@@ -17,8 +17,8 @@ OURS = System(
     packages=("temporalio", "asyncpg", "fastapi", "uvicorn", "pydantic"),
     documentation="README.md",
     settings={"BENCH_AGENT": "support-triage"},
-    remarks="As `starter.py dev` sets it, quotas off. The built-in agent has eight activities: plan, three model"
-    " calls, a search, the ticket, the answer, the end.",
+    remarks="As `starter.py dev` sets it, quotas off. The built-in agent has eight steps, all in the fast lane"
+    " with the offline model: plan, three model calls, a search, the ticket, the answer, the end.",
     is_peer=False,
 )
 WITH_OUR_AGENTS = {
@@ -31,7 +31,7 @@ OURS_SHORT = replace(
     name="agentjobs-short",
     processes=WITH_OUR_AGENTS,
     settings={"BENCH_AGENT": "no-search"},
-    remarks="An agent without the search: six activities.",
+    remarks="An agent without the search: six steps.",
 )
 FLOOR = System(
     name="floor",

@@ -87,7 +87,7 @@ AT_EVERY_LOOK = (
 async def full(postgres: EmbeddedPostgres) -> AsyncIterator[Ledger]:
     """A ledger with thousands of old jobs."""
     async with fresh_database(postgres) as url:
-        opened = await Ledger.open(url, size=2, application_name="tests", plan_once=True)
+        opened = await Ledger.open(url, size=2, application_name="tests")
         await fill(opened, JOBS)
         yield opened
         await opened.close()
@@ -113,7 +113,8 @@ async def _generic_plan(connection: Connection, database: Database, name: str) -
 
 
 async def _plan(connection: Connection, statement: str) -> dict[str, Any]:
-    """The one plan for all values: what a session that plans once runs."""
+    """The one plan for all values, to which PostgreSQL goes over after some runs."""
+    await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
     await connection.execute(f"PREPARE looked_at AS {statement}")
     try:
         count = await connection.fetchval(

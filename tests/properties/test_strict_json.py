@@ -212,9 +212,12 @@ def test_a_body_is_taken_up_to_the_bound_of_size(beyond: int, part_size: int) ->
 @pytest.mark.parametrize("opening", [b"", b"[", b'["', b'{"a":'], ids=ascii)
 def test_the_largest_bodies_are_read_in_bounded_time(unit: bytes, opening: bytes) -> None:
     body = (opening + unit * (BODY_LIMIT // len(unit) + 1))[:BODY_LIMIT]
+
+    # Where processors are shared even CPU time varies: one good run of three shows what reading takes.
+    assert any(seconds < 1 for seconds in (_cpu_seconds(body) for _ in range(3)))
+
+
+def _cpu_seconds(body: bytes) -> float:
     began = time.process_time()
-
     refusal(body)
-
-    # Whoever reads in quadratic time needs minutes. (Even CPU time doubles where processors are shared.)
-    assert time.process_time() - began < 15
+    return time.process_time() - began

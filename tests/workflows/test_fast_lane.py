@@ -1,5 +1,7 @@
 """Short steps within the workflow task: their owner sees the same, and what fails goes on as an activity."""
 
+from datetime import timedelta
+
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
@@ -7,9 +9,11 @@ from temporalio.api.history.v1 import HistoryEvent
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.states import JobState
 from agentjobs.ledger.records import AttemptRecord
+from agentjobs.settings import Environment
 from tests.fakes import ScriptedProvider
 from tests.workflows.test_summaries import events
-from tests.world import World
+from tests.world import World, eventually
+from workflows import lanes
 
 BUSY = RetryableError(Category.UNAVAILABLE, "busy", retry_after_seconds=0.05)
 SHORT_STEPS = ["plan", "step-1.model", "step-1.create_ticket", "step-2.model", "answer"]
@@ -129,3 +133,60 @@ async def test_a_cancel_during_the_wait_ends_the_job_without_another_attempt(wor
 
     assert provider.calls.count("answer") == 1
     assert await world.open_ticket_count() == 0
+
+
+async def test_a_step_that_is_not_short_after_all_goes_on_as_an_activity(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "SHORT", timedelta(seconds=0.3))
+    world.environment = Environment.DEV  # in the sandbox the workflow has a module of its own
+    provider = ScriptedProvider(short=True)
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await eventually_an_activity(world, job_id)
+        provider.release()
+        await world.until(job_id, JobState.SUCCEEDED)
+
+    answers = [seen for seen in (await told_of(world, job_id))[0] if seen[0] == "answer"]
+    assert [(number, outcome) for _, number, outcome in answers] == [(1, "abandoned"), (2, "succeeded")]
+    assert activities_in(await history_of(world, job_id)) == ["answer"]
+
+
+async def test_a_cancel_during_a_short_step_ends_the_job(world: World) -> None:
+    provider = ScriptedProvider(short=True)
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await world.cancel(job_id)
+        await world.until(job_id, JobState.CANCELLED)
+
+    assert provider.calls.count("answer") == 1
+    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+
+
+async def test_a_cancel_in_temporal_alone_ends_the_job_as_well(world: World) -> None:
+    provider = ScriptedProvider(short=True)
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await world.workflow(job_id).cancel()
+        await world.until(job_id, JobState.CANCELLED)
+
+    assert provider.calls.count("answer") == 1
+    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+
+
+async def eventually_an_activity(world: World, job_id: str) -> None:
+    """Until the server knows of one."""
+
+    async def look() -> bool:
+        return bool(activities_in(await history_of(world, job_id)))
+
+    await eventually(look, "an activity", world.between)

@@ -15,6 +15,13 @@ $$;
 ALTER TABLE jobs DROP CONSTRAINT jobs_transition_allowed;
 ALTER TABLE jobs ADD CONSTRAINT jobs_transition_allowed CHECK (job_may_move(previous_state, state));
 
--- Room for updates in place, which need no new entry in any index: an effect is written twice, a job with every step.
-ALTER TABLE jobs SET (fillfactor = 70);
-ALTER TABLE effects SET (fillfactor = 70);
+-- As before, but the lock is taken and given back in one expression: a statement that is cancelled between two of them
+-- would leave it with its session, which goes back into the pool as it is.
+CREATE OR REPLACE FUNCTION job_events_ring() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (CASE WHEN pg_try_advisory_lock(24939, 0) THEN NOT pg_advisory_unlock(24939, 0)
+             ELSE pg_try_advisory_xact_lock(24939, 1) END) THEN
+        PERFORM pg_notify('agentjobs_events', '');
+    END IF;
+    RETURN NULL;
+END $$;
