@@ -13,28 +13,28 @@ from tests.ledger.scene import Scene, submission
 RING = "SELECT pg_try_advisory_xact_lock(24939, 2)"
 """As an acceptance does that notifies."""
 
+LAST = "all is said"
+
 Heard = asyncio.Queue[str]
 
 
 @pytest.fixture
 async def heard(scene: Scene, postgres: EmbeddedPostgres) -> AsyncIterator[Heard]:
-    """A word for each transaction that notified."""
+    """The payload of each notification, one for a transaction that notified."""
     words: Heard = asyncio.Queue()
     database = await scene.ledger.database.pool.fetchval("SELECT current_database()")
     listener = await asyncpg.connect(postgres.dsn(database))
-    await listener.add_listener(CHANNEL, lambda *_: words.put_nowait("woken"))
+    await listener.add_listener(CHANNEL, lambda *notice: words.put_nowait(notice[3]))
     yield words
     await listener.close()
 
 
 async def until_all_is_heard(scene: Scene, heard: Heard) -> int:
-    """How many words came, without the last one, which is sent by this."""
-    await scene.execute(f"NOTIFY {CHANNEL}")  # words come in the order of commits
+    """How many words came before the one that is sent by this."""
+    await scene.execute(f"NOTIFY {CHANNEL}, '{LAST}'")  # words come in the order of commits
     count = 0
     async with asyncio.timeout(5):
-        await heard.get()
-        while not heard.empty():
-            await heard.get()
+        while await heard.get() != LAST:
             count += 1
     return count
 
