@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from agentjobs.domain.decisions import OTHER_LANE
+from activities.carried import carried
 from agentjobs.domain.failures import Category, JobError, PermanentError, failure
 from agentjobs.domain.waits import Tried, Verdict, judge
 from agentjobs.ledger.database import as_job_error
@@ -34,8 +34,8 @@ def as_known(error: Exception) -> JobError:
         return of_ledger
     if isinstance(error, ValidationError):
         return PermanentError(Category.BAD_OUTPUT, "a value did not have its declared form")
-    log.error("unforeseen_error", error_type=type(error).__name__, activity=activity.info().activity_type)
-    return PermanentError(Category.BUG, f"an unforeseen {type(error).__name__} in {activity.info().activity_type}")
+    log.error("unforeseen_error", error_type=type(error).__name__, activity=carried().type)
+    return PermanentError(Category.BUG, f"an unforeseen {type(error).__name__} in {carried().type}")
 
 
 def raised(verdict: Verdict) -> ApplicationError:
@@ -85,10 +85,10 @@ def told(error: NotLive | CancelRequested) -> ApplicationError:
     )
 
 
-def other_lane() -> ApplicationError:
-    """The step takes longer than the fast lane is for. Nothing was begun."""
-    category = ApplicationErrorCategory.BENIGN
-    return ApplicationError("not a short step", type=OTHER_LANE, non_retryable=True, category=category)
+def took_too_long(step: str) -> ApplicationError:
+    """A short step is none after all: it goes on as an activity of its own."""
+    of = failure(Category.TIMEOUT, "a short step took too long", step)
+    return raised(Verdict(failure=of, wait_seconds=0.0))
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def judged() -> Iterator[None]:
     except ApplicationError:  # judged already, further in
         raise
     except Exception as error:
-        raise refused(error, activity.info().activity_id) from None
+        raise refused(error, carried().id) from None
 
 
 def refused(error: Exception, step: str) -> ApplicationError:

@@ -6,7 +6,10 @@ activity looks them up with the statement that it makes anyway. So none of it is
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import JsonValue
+from temporalio.exceptions import ApplicationError
 
 from agentjobs.domain.alerts import DeathRef
 from agentjobs.domain.approvals import ApprovalState
@@ -37,6 +40,55 @@ class ToolStep(JobRef):
 
     step: int
     wanted: WantedTool
+
+
+class ShortSteps(JobRef):
+    """Go on from this progress, as long as there are short steps. `generation`: how often the job had died."""
+
+    progress: Progress
+    max_steps: int
+    generation: int
+
+
+class Stopped(Frozen):
+    """A short step that could not be done: the ApplicationError of its activity, if it had one of its own."""
+
+    step: str
+    message: str
+    type: str | None
+    details: tuple[JsonValue, ...]
+    wait_seconds: float | None
+    """Until it may be tried again; None: never."""
+
+    @classmethod
+    def by(cls, error: ApplicationError, step: str) -> Self:
+        """As its activity would have told it."""
+        wait = error.next_retry_delay.total_seconds() if error.next_retry_delay else 0.0
+        return cls(
+            step=step,
+            message=error.message,
+            type=error.type,
+            details=tuple(error.details),
+            wait_seconds=None if error.non_retryable else wait,
+        )
+
+    @property
+    def error(self) -> ApplicationError:
+        """Again what it was."""
+        return ApplicationError(self.message, *self.details, type=self.type, non_retryable=True)
+
+
+class ShortStepsDone(Frozen):
+    """How far they went."""
+
+    steps: tuple[str, ...]
+    """For the reader of a history."""
+
+    progress: Progress
+    over: JobState | None = None
+    """The end that is on record now."""
+
+    stopped: Stopped | None = None
 
 
 class ApprovalStep(ToolStep):

@@ -6,8 +6,9 @@ cannot go on stays here, dead, and waits for a person's word; it holds no worker
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, NoReturn, assert_never
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeUpdate
@@ -57,9 +58,10 @@ class AgentJob:
         try:
             if start.order is not None:
                 await self._follow(start.order)
-            return await self._to_the_end()
+            await self._to_the_end()
         except JobOver as over:
             self._show(over.state)
+            await workflow.wait_condition(workflow.all_handlers_finished)
             return over.state
 
     @workflow.update
@@ -113,15 +115,18 @@ class AgentJob:
         if not self._waits_for_word or self._order is not None or order.generation != self._generation:
             raise ApplicationError("the job is not dead, or of another generation", type="not_dead")
 
-    async def _to_the_end(self) -> JobState:
+    async def _to_the_end(self) -> NoReturn:
         while True:
             self._notice_cancel()
             if workflow.info().is_continue_as_new_suggested():
                 await self._continue_as_new(order=None)
             action = decisions.decide(self._progress, self._start.max_steps)
-            if isinstance(action, decisions.Finish):
-                return await self._finish(action.state)
-            died_of = await self._try(action)
+            if self._steps.short.takes(action):
+                died_of = await self._try(self._go_on_shortly())
+            elif isinstance(action, decisions.Finish):
+                raise JobOver(await self._finished(action.state))
+            else:
+                died_of = await self._try(self._carry_out(action))
             if died_of is not None:
                 await self._die(died_of)
 
@@ -133,10 +138,10 @@ class AgentJob:
     def _head_for(self, goal: Goal) -> None:
         self._progress = decisions.headed_for(self._progress, goal)
 
-    async def _try(self, action: decisions.Action) -> Failure | None:
-        """Carry out one action. A failure that retries cannot mend is returned; progress is kept otherwise."""
+    async def _try(self, carried_out: Awaitable[Progress]) -> Failure | None:
+        """Keep the progress. A failure that retries cannot mend is returned."""
         try:
-            self._progress = await self._carry_out(action)
+            self._progress = await carried_out
             self._waiting.over()
         except decisions.GivenUp as given_up:
             return given_up.failure
@@ -157,6 +162,15 @@ class AgentJob:
         if self._progress.goal is Goal.ANSWER:
             return failure_of(error)
         return failure_of(error).model_copy(update={"reason": Category.COMPENSATION_FAILED})
+
+    async def _go_on_shortly(self) -> Progress:
+        done = await self._steps.short.go_on(self._progress, self._generation)
+        self._progress = done.progress
+        if done.over is not None:
+            raise JobOver(_taken(done.over))
+        if done.stopped is not None:
+            await self._steps.short.wait_or_raise(done.stopped)
+        return done.progress
 
     async def _carry_out(self, action: decisions.Action) -> Progress:
         match action:
@@ -179,7 +193,7 @@ class AgentJob:
             case decisions.GiveUp():
                 raise decisions.GivenUp(action.failure)
             case decisions.Finish():
-                raise AssertionError("the end is recorded by _finish")
+                raise AssertionError("the end is recorded by _finished")
             case _:
                 assert_never(action)
 
@@ -190,14 +204,8 @@ class AgentJob:
         self._show(JobState.RUNNING)
         return decisions.approval_given(self._progress)
 
-    async def _finish(self, state: JobState) -> JobState:
-        now = await self._steps.record_outcome(self._generation, state)
-        if now.state in LIVE:
-            # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
-            raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)
-        self._show(now.state)
-        await workflow.wait_condition(workflow.all_handlers_finished)
-        return now.state
+    async def _finished(self, state: JobState) -> JobState:
+        return _taken((await self._steps.record_outcome(self._generation, state)).state)
 
     async def _die(self, died_of: Failure) -> None:
         """The dead state: recorded, shown, and left by a person's word only."""
@@ -289,3 +297,10 @@ class AgentJob:
         else:
             workflow.set_current_details("")
         workflow.upsert_search_attributes(updates)
+
+
+def _taken(end: JobState) -> JobState:
+    if end in LIVE:
+        # Never close on a job that the ledger believes to be under way: a failed workflow is found by us.
+        raise ApplicationError("the ledger did not take the end", type="end_refused", non_retryable=True)
+    return end

@@ -1,7 +1,7 @@
 """The activities of a job: which, under which id, within which limits. When each runs, AgentJob decides."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -30,10 +30,8 @@ from agentjobs.domain.decisions import WantedTool
 from agentjobs.domain.failures import Category, Failure, failure
 from agentjobs.domain.states import JobState
 from workflows import options
-from workflows.lanes import Lanes, Step
-from workflows.options import Options
+from workflows.fast_lane import ShortWay
 
-G = TypeVar("G", bound=JobRef)
 R = TypeVar("R")
 
 
@@ -42,18 +40,29 @@ class Steps:
 
     def __init__(self, start: JobStart) -> None:
         self._ref = start.model_dump(include={"job_id", "agent", "policy_version"})
-        self._lanes = Lanes(fast=start.fast_lane)
+        self.short = ShortWay(start)
         self.deadline_at = start.deadline_at
 
     async def plan(self) -> None:
         """Have the plan made."""
-        await self._model(ModelCalls.plan, JobRef(**self._ref), Step(keys.PLAN, "the plan"))
+        await workflow.execute_activity_method(
+            ModelCalls.plan,
+            JobRef(**self._job(keys.PLAN)),
+            activity_id=keys.PLAN,
+            summary="the plan",
+            **options.within(options.MODEL_CALL, self._remaining(keys.PLAN)),
+        )
 
     async def call_model(self, action: decisions.CallModel) -> WantedTool | None:
         """Have the model choose."""
         step = keys.model_step(action.step)
-        told = Step(step, f"what to do in step {action.step}")
-        decided = await self._model(ModelCalls.call_model, ModelStep(**self._ref, step=action.step), told)
+        decided = await workflow.execute_activity_method(
+            ModelCalls.call_model,
+            ModelStep(**self._job(step), step=action.step),
+            activity_id=step,
+            summary=f"what to do in step {action.step}",
+            **options.within(options.MODEL_CALL, self._remaining(step)),
+        )
         return decided.wanted
 
     async def ask_approval(self, action: decisions.AskApproval) -> ApprovalNow:
@@ -69,17 +78,23 @@ class Steps:
     async def run_tool(self, action: decisions.RunTool) -> None:
         """Have the tool called."""
         step = keys.tool_step(action.step, action.wanted.tool)
-        await self._lanes.carried_out(
+        await workflow.execute_activity_method(
             ToolRuns.run_tool,
-            ToolStep(**self._ref, step=action.step, wanted=action.wanted),
-            Step(step, action.wanted.tool),
-            self._within(options.TOOL_CALL, step),
-            short=action.wanted.short,
+            ToolStep(**self._job(step), step=action.step, wanted=action.wanted),
+            activity_id=step,
+            summary=action.wanted.tool,
+            **options.within(options.TOOL_CALL, self._remaining(step)),
         )
 
     async def write_answer(self) -> None:
         """Have the answer written."""
-        await self._model(ModelCalls.write_answer, JobRef(**self._ref), Step(keys.ANSWER, "the answer"))
+        await workflow.execute_activity_method(
+            ModelCalls.write_answer,
+            JobRef(**self._job(keys.ANSWER)),
+            activity_id=keys.ANSWER,
+            summary="the answer",
+            **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
+        )
 
     async def undo(self, action: decisions.Undo) -> None:
         """Have an effect compensated."""
@@ -95,11 +110,12 @@ class Steps:
     async def record_outcome(self, generation: int, state: JobState) -> StateNow:
         """The end, into the ledger. generation: how often the job has died."""
         return await _to_its_end(
-            self._lanes.carried_out(
+            workflow.execute_activity_method(
                 Records.record_outcome,
-                Finished(**self._ref, state=state, generation=generation),
-                Step("outcome", f"into the ledger: {state}"),
-                lambda: options.RECORD,
+                Finished(**self._job(keys.OUTCOME), state=state, generation=generation),
+                activity_id=keys.OUTCOME,
+                summary=f"into the ledger: {state}",
+                **options.RECORD,
             )
         )
 
@@ -127,15 +143,8 @@ class Steps:
             )
         )
 
-    async def _model(self, activity: Callable[[Any, G], Coroutine[Any, Any, R]], given: G, step: Step) -> R:
-        within = self._within(options.MODEL_CALL, step.activity_id)
-        # Whether a model is short, only its worker knows.
-        short = not self._lanes.models_take_time
-        return await self._lanes.carried_out(activity, given, step, within, short=short)
-
-    def _within(self, of_kind: Options, step: str) -> Callable[[], Options]:
-        self._remaining(step)  # past the deadline no step begins, in neither lane
-        return lambda: options.within(of_kind, self._remaining(step))
+    def _job(self, step: str) -> dict[str, Any]:
+        return {**self._ref, "tried": self.short.tries_of(step)}
 
     def _remaining(self, step: str) -> timedelta:
         remaining = self.deadline_at - workflow.now()

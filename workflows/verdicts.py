@@ -1,18 +1,7 @@
 """What a failed activity means for the job. Only here are Temporal's error classes read."""
 
-from dataclasses import dataclass
-from datetime import timedelta
+from temporalio.exceptions import ActivityError, ApplicationError, RetryState, TimeoutError, TimeoutType
 
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    CancelledError,
-    RetryState,
-    TimeoutError,
-    TimeoutType,
-)
-
-from agentjobs.domain.decisions import OTHER_LANE
 from agentjobs.domain.failures import Category, Failure, failure
 
 # The server gave up although the activity would have gone on.
@@ -47,27 +36,3 @@ def _of_timeout(cause: TimeoutError, step: str) -> Failure:
 def error_type(error: ActivityError) -> str | None:
     """The type of the ApplicationError inside, if there is one."""
     return error.cause.type if isinstance(error.cause, ApplicationError) else None
-
-
-@dataclass(frozen=True)
-class Onward:
-    """A step that the fast lane did not end goes on as an activity."""
-
-    wait: timedelta = timedelta()
-    was_refused: bool = False
-    """It was not begun: it asks a model that takes its time."""
-
-
-def onward(cause: BaseException | None, *, cancelled: bool) -> Onward | None:
-    """What follows a failure in the fast lane; None: it is final. cancelled: whether the workflow is."""
-    match cause:
-        case ApplicationError(type=kind) if kind == OTHER_LANE:
-            return Onward(was_refused=True)
-        case ApplicationError(non_retryable=False, next_retry_delay=delay):
-            return Onward(wait=delay or timedelta())
-        case TimeoutError():
-            return Onward()
-        case CancelledError() if not cancelled:  # its worker stops
-            return Onward()
-        case _:
-            return None

@@ -4,7 +4,7 @@ plan -> (model -> approval? -> tool)* -> answer -> outcome, and on cancel or dis
 """
 
 from enum import StrEnum
-from typing import Annotated, Final, assert_never
+from typing import Annotated, assert_never
 
 from pydantic import Field
 
@@ -13,9 +13,6 @@ from agentjobs.domain.approvals import ApprovalState
 from agentjobs.domain.failures import Category, Failure, failure
 from agentjobs.domain.job import Frozen
 from agentjobs.domain.states import JobState
-
-OTHER_LANE: Final = "other_lane"
-"""How a step says that it is not for the fast lane: nothing was begun."""
 
 
 class Goal(StrEnum):

@@ -16,6 +16,7 @@ DESK_ID_PREFIX: Final = "dead-letter-desk-"
 
 PLAN: Final = "plan"
 ANSWER: Final = "answer"
+OUTCOME: Final = "outcome"
 
 
 def workflow_id(job_id: str) -> str:

@@ -70,21 +70,15 @@ def begun(
 
 
 @contextmanager
-def current(span: Span, code: Callable[[BaseException], str | None] | None = None) -> Iterator[Span]:
-    """The block is the span: others begin under it, and it ends with it.
-
-    code: why it failed (`code_of`, unless given); None: nothing was begun, and nobody is told of it.
-    """
+def current(span: Span, code: Callable[[BaseException], str] | None = None) -> Iterator[Span]:
+    """The block is the span: others begin under it, and it ends with it. code: why it failed; `code_of` else."""
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield span
     except BaseException as error:
-        why = (code or code_of)(error)
-        if why is not None:
-            failed(span, why)
-            span.end()
+        failed(span, (code or code_of)(error))
         raise
-    else:
+    finally:
         span.end()
 
 

@@ -4,18 +4,21 @@ The SDK's own interceptors are not used: they put an exception's words into a sp
 workflows, and cannot give a run one span over several processes (docs/adr/0017-tracing.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 from temporalio import activity, client, worker, workflow
 from temporalio.api.common.v1 import Payload
 from temporalio.exceptions import ApplicationError
 
-from agentjobs.domain.decisions import OTHER_LANE
 from agentjobs.tracing import spans
 from agentjobs.tracing.runs import Attempt, Run, current
 
 HEADER: Final = "agentjobs-run"
+SHORT_STEPS: Final = "short_steps"
+"""The type of the activity in which several steps are carried out."""
+
 Headers = Mapping[str, Payload]
 
 
@@ -126,26 +129,44 @@ class _Attempts(worker.ActivityInboundInterceptor):
         if run is None:
             return await super().execute_activity(input)
         token = current.set(run)
+        info = activity.info()
         try:
-            with spans.current(_attempt(run, activity.info(), input.args).begun(), reason_of):
+            if info.activity_type == SHORT_STEPS:  # each of them is an attempt
+                return await super().execute_activity(input)
+            with attempt_of(info.activity_type, info.activity_id, tried=_tried(input.args)):
                 return await super().execute_activity(input)
         finally:
             current.reset(token)
 
 
-def reason_of(error: BaseException) -> str | None:
-    """Why an activity failed: the reason that its workflow is told. None: it has refused the fast lane."""
-    told = error.type if isinstance(error, ApplicationError) else None
-    return None if told == OTHER_LANE else told or spans.code_of(error)
+@contextmanager
+def attempt_of(activity_type: str, step: str, *, tried: int = 0) -> Iterator[None]:
+    """The block is an attempt of this step of the current run, within the activity that is carried out here.
 
-
-def _attempt(run: Run, info: activity.Info, given: Sequence[Any]) -> Attempt:
-    tried = getattr(given[0], "tried", 0) if given else 0
-    return Attempt(
+    tried: attempts that are not among those of the activity.
+    """
+    run = current.get()
+    if run is None:
+        yield
+        return
+    info = activity.info()
+    attempt = Attempt(
         run=run,
-        activity=info.activity_type,
-        step=info.activity_id,
+        activity=activity_type,
+        step=step,
         number=tried + info.attempt,
         workflow_run_id=info.workflow_run_id or "",
         started_at=info.started_time,
     )
+    with spans.current(attempt.begun(), reason_of):
+        yield
+
+
+def reason_of(error: BaseException) -> str:
+    """Why an activity failed: the reason that its workflow is told."""
+    told = error.type if isinstance(error, ApplicationError) else None
+    return told or spans.code_of(error)
+
+
+def _tried(given: Sequence[Any]) -> int:
+    return getattr(given[0], "tried", 0) if given else 0

@@ -17,6 +17,7 @@ from tests.fakes import ScriptedProvider
 from tests.world import World
 
 TEXT = "canary-3f7a My printer is on fire"
+NONE_WAS_SHORT = "short steps, from plan on"
 TOLD_OF = (
     EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
     EventType.EVENT_TYPE_MARKER_RECORDED,
@@ -38,13 +39,8 @@ async def events(handle: "WorkflowHandle[object, object]") -> AsyncIterator[Hist
 
 
 async def summaries(handle: "WorkflowHandle[object, object]") -> list[str]:
-    """Of everything that the UI draws a bar for, but short steps that were refused."""
-    told = [event async for event in events(handle) if event.event_type in TOLD_OF]
-    return [
-        read(event.user_metadata.summary)
-        for event in told
-        if not event.marker_recorded_event_attributes.HasField("failure")
-    ]
+    """Of everything that the UI draws a bar for."""
+    return [read(event.user_metadata.summary) async for event in events(handle) if event.event_type in TOLD_OF]
 
 
 async def heading(handle: "WorkflowHandle[object, object]") -> tuple[str, str]:
@@ -63,9 +59,10 @@ async def test_each_step_of_a_job_has_its_line_and_the_job_says_where_to_look_on
     lines = await summaries(world.workflow(job_id))
     summary, details = await heading(world.workflow(job_id))
     assert lines == [
+        NONE_WAS_SHORT,
         "the plan",
         "what to do in step 1",
-        "create_ticket",
+        "short steps, from step-1.create_ticket on",
         "what to do in step 2",
         "the answer",
         "into the ledger: succeeded",
@@ -86,7 +83,7 @@ async def test_a_death_and_its_desk_say_what_they_do(world: World) -> None:
 
     desk = world.client.get_workflow_handle(keys.desk_id(world.tenant))
     lines, of_desk = await summaries(world.workflow(job_id)), await summaries(desk)
-    assert lines == ["the plan", "into the ledger: dead of access_denied"]
+    assert lines == [NONE_WAS_SHORT, "the plan", "into the ledger: dead of access_denied"]
     assert of_desk[:2] == ["collect deaths", "deaths to tell of: 1"]
     assert "" not in of_desk
     assert await heading(desk) == (
