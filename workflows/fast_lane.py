@@ -17,8 +17,8 @@ from activities.short_steps import FastLane
 from agentjobs.domain import decisions, keys
 from agentjobs.domain.decisions import Action, Progress
 
-SHORT: Final = timedelta(seconds=10)
-"""Longer than the database is waited for: what takes so long is no short step."""
+SHORT: Final = timedelta(seconds=20)
+"""Of some steps together. The database is waited for for ten: what takes so long is no short step."""
 
 _ONCE: Final = RetryPolicy(maximum_attempts=1)
 

@@ -15,7 +15,8 @@ import asyncpg
 from temporalio import activity
 from temporalio.client import Client as TemporalClient
 from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from benchmarks.peers.model import called
 from benchmarks.peers.system import Job
@@ -74,11 +75,13 @@ async def work() -> None:
     client = await TemporalClient.connect(os.environ["TEMPORAL_ADDRESS"])
     has_tickets = os.environ.get("BENCH_TICKETS") == "1"
     pool = await asyncpg.create_pool(os.environ["BENCH_DATABASE_URL"], max_size=10) if has_tickets else None
+    is_guarded = os.environ.get("BENCH_SANDBOX") != "off"
     worker = Worker(
         client,
         task_queue=os.environ["BENCH_QUEUE"],
         workflows=[BareJob],
         activities=[plan, call_model, Tickets(pool).open_ticket],
+        workflow_runner=SandboxedWorkflowRunner() if is_guarded else UnsandboxedWorkflowRunner(),
         max_concurrent_activities=int(os.environ.get("BENCH_AT_ONCE", ACTIVITIES)),
     )
     async with worker:

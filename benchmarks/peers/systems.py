@@ -33,6 +33,13 @@ OURS_SHORT = replace(
     settings={"BENCH_AGENT": "no-search"},
     remarks="An agent without the search: six steps.",
 )
+OURS_TWO = replace(
+    OURS,
+    name="agentjobs-2",
+    processes={**OURS.processes, "worker-2": OURS.processes["worker"]},
+    ready={**OURS.ready, "worker-2": OURS.ready["worker"]},
+    remarks="Two worker processes.",
+)
 FLOOR = System(
     name="floor",
     module="benchmarks.peers.on_temporal",
@@ -143,7 +150,9 @@ SYSTEMS = {
     for system in (
         OURS,
         OURS_SHORT,
+        OURS_TWO,
         FLOOR,
+        _varied(FLOOR, "floor-unsandboxed", "The floor, without the workflow sandbox.", BENCH_SANDBOX="off"),
         floor_of(6),
         floor_of(8),
         _varied(

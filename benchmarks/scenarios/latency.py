@@ -27,7 +27,8 @@ SCENARIO = Scenario(
     "latency",
     measure,
     systems=(
-        "agentjobs", "floor", "floor-8", "celery", "celery-chain", "rq", "dramatiq", "dbos", "dbos-default",
+        "agentjobs", "agentjobs-short", "floor", "floor-8",
+        "celery", "celery-chain", "rq", "dramatiq", "dbos", "dbos-default",
         "procrastinate",
     ),
     compared=(MEDIAN, HIGH),

@@ -61,7 +61,8 @@ SCENARIO = Scenario(
     "throughput",
     measure,
     systems=(
-        "agentjobs", "floor", "floor-8", "floor-ticket", "celery", "celery-chain", "rq", "dramatiq", "dbos",
+        "agentjobs", "agentjobs-short", "agentjobs-2", "floor", "floor-unsandboxed", "floor-8",
+        "floor-ticket", "celery", "celery-chain", "rq", "dramatiq", "dbos",
         "procrastinate",
     ),
     compared=(RATE, CPU),
