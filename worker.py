@@ -22,7 +22,7 @@ from activities.executor import Executor, Present
 from activities.model_calls import ModelCalls
 from activities.records import Records
 from activities.run_tool import ToolRuns
-from activities.short_steps import FastLane
+from activities.short_steps import ShortStepRuns
 from agentjobs.agents.catalogue import built_in_agents
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.alerts.catalogue import age_policy_of, sinks_of
@@ -81,7 +81,7 @@ def build_worker(
     model_calls = ModelCalls(executor, access, agents, tools)
     tool_runs = ToolRuns(executor, ledger, agents, tools)
     records = Records(ledger, failpoints, present)
-    fast_lane = FastLane(model_calls, tool_runs, records)
+    short_steps = ShortStepRuns(model_calls, tool_runs, records)
     bulk_work = BulkWork(ledger)
     desk_work = DeskWork(ledger, sinks, age_policy_of(settings))
     return Worker(
@@ -94,8 +94,9 @@ def build_worker(
             model_calls.call_model,
             model_calls.write_answer,
             tool_runs.run_tool,
+            tool_runs.find_effects,
             tool_runs.undo_tool,
-            fast_lane.short_steps,
+            short_steps.short_steps,
             records.ask_approval,
             records.record_outcome,
             records.record_death,

@@ -8,6 +8,8 @@ from typing import Final
 
 from temporalio import activity
 
+from agentjobs.tracing.temporal import attempt_of
+
 
 @dataclass(frozen=True)
 class Carried:
@@ -28,9 +30,10 @@ def carried() -> Carried:
 
 @contextmanager
 def carrying(short: Carried) -> Iterator[None]:
-    """The block is this short step."""
+    """The block is an attempt of this short step."""
     token = _short.set(short)
     try:
-        yield
+        with attempt_of(short.type, short.id):
+            yield
     finally:
         _short.reset(token)

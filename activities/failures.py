@@ -47,7 +47,7 @@ def raised(verdict: Verdict) -> ApplicationError:
         type=verdict.failure.reason,
         non_retryable=wait is None,
         next_retry_delay=None if wait is None else timedelta(seconds=wait),
-        # Expected failures stay out of the SDK's error logs; a bug does not.
+        # Expected failures stay out of the SDK's error logs; a bug in an activity of its own does not.
         category=(
             ApplicationErrorCategory.UNSPECIFIED
             if verdict.failure.category is Category.BUG
@@ -83,12 +83,6 @@ def told(error: NotLive | CancelRequested) -> ApplicationError:
         non_retryable=True,
         category=ApplicationErrorCategory.BENIGN,
     )
-
-
-def took_too_long(step: str) -> ApplicationError:
-    """A short step is none after all: it goes on as an activity of its own."""
-    of = failure(Category.TIMEOUT, "a short step took too long", step)
-    return raised(Verdict(failure=of, wait_seconds=0.0))
 
 
 @contextmanager

@@ -55,8 +55,8 @@ class Stopped(Frozen):
 
     step: str
     message: str
-    type: str | None
-    details: tuple[JsonValue, ...]
+    type: str | None = None
+    details: tuple[JsonValue, ...] = ()
     wait_seconds: float | None
     """Until it may be tried again; None: never."""
 
@@ -114,6 +114,12 @@ class UndoStep(JobRef):
 
     undone: str
     tool: str
+
+
+class EffectsToUndo(Frozen):
+    """Activity ids, in the order in which they were begun."""
+
+    steps: tuple[str, ...]
 
 
 class PlanMade(Frozen):

@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.executor import Executor, LookUp, Reply, Work, require_settled
 from activities.failures import judged
-from activities.inputs import Done, ToolStep, UndoneOutcome, UndoStep
+from activities.inputs import Done, EffectsToUndo, JobRef, ToolStep, UndoneOutcome, UndoStep
 from activities.model_calls import arguments_asked_for
 from agentjobs.agents.spec import AgentRegistry
 from agentjobs.domain import keys
@@ -76,6 +76,14 @@ class ToolRuns:
         if step.wanted.tool not in self._agents.version(step.agent, step.policy_version).tools:
             raise PermanentError(Category.UNKNOWN_TOOL, "this agent has no tool of that name")
         return self._tools.get(step.wanted.tool)
+
+    @activity.defn
+    async def find_effects(self, job: JobRef) -> EffectsToUndo:
+        """What the job has done, or may have, that can be undone. No step of it begins any more."""
+        with judged():
+            effects = await self._ledger.effects.close_to_steps(job.job_id)
+            steps = [effect.step for effect in effects if isinstance(self._tools.get(effect.tool), UndoableTool)]
+            return EffectsToUndo(steps=tuple(steps))
 
     @activity.defn
     async def undo_tool(self, step: UndoStep) -> UndoneOutcome:

@@ -121,12 +121,8 @@ class AgentJob:
             if workflow.info().is_continue_as_new_suggested():
                 await self._continue_as_new(order=None)
             action = decisions.decide(self._progress, self._start.max_steps)
-            if self._steps.short.takes(action):
-                died_of = await self._try(self._go_on_shortly())
-            elif isinstance(action, decisions.Finish):
-                raise JobOver(await self._finished(action.state))
-            else:
-                died_of = await self._try(self._carry_out(action))
+            way = self._take_fast_lane() if self._steps.fast_lane.takes(action) else self._carry_out(action)
+            died_of = await self._try(way)
             if died_of is not None:
                 await self._die(died_of)
 
@@ -136,12 +132,12 @@ class AgentJob:
             self._head_for(Goal.CANCEL)
 
     def _head_for(self, goal: Goal) -> None:
-        self._progress = decisions.headed_for(self._progress, goal)
+        self._progress = decisions.headed_for(self._progress, goal, unseen=self._start.fast_lane)
 
-    async def _try(self, carried_out: Awaitable[Progress]) -> Failure | None:
+    async def _try(self, way: Awaitable[Progress]) -> Failure | None:
         """Keep the progress. A failure that retries cannot mend is returned."""
         try:
-            self._progress = await carried_out
+            self._progress = await way
             self._waiting.over()
         except decisions.GivenUp as given_up:
             return given_up.failure
@@ -159,17 +155,17 @@ class AgentJob:
         if is_cancelled_exception(error) or kind == CANCEL_REQUESTED or self._cancel_is_unheeded():
             self._head_for(Goal.CANCEL)
             return None
-        if self._progress.goal is Goal.ANSWER:
+        if self._progress.goal is Goal.ANSWER or error.activity_id == keys.OUTCOME:
             return failure_of(error)
         return failure_of(error).model_copy(update={"reason": Category.COMPENSATION_FAILED})
 
-    async def _go_on_shortly(self) -> Progress:
-        done = await self._steps.short.go_on(self._progress, self._generation)
-        self._progress = done.progress
+    async def _take_fast_lane(self) -> Progress:
+        done = await self._steps.fast_lane.go_on(self._progress, self._generation)
+        self._progress = done.progress  # also when the step after it fails
         if done.over is not None:
             raise JobOver(_taken(done.over))
         if done.stopped is not None:
-            await self._steps.short.wait_or_raise(done.stopped)
+            await self._steps.fast_lane.wait_or_raise(done.stopped)
         return done.progress
 
     async def _carry_out(self, action: decisions.Action) -> Progress:
@@ -187,15 +183,21 @@ class AgentJob:
             case decisions.WriteAnswer():
                 await self._steps.write_answer()
                 return decisions.answer_written(self._progress)
-            case decisions.Undo():
-                await self._steps.undo(action)
-                return decisions.undone(self._progress)
+            case decisions.FindEffects() | decisions.Undo():
+                return await self._undone(action)
             case decisions.GiveUp():
                 raise decisions.GivenUp(action.failure)
             case decisions.Finish():
-                raise AssertionError("the end is recorded by _finished")
+                recorded = await self._steps.record_outcome(self._generation, action.state)
+                raise JobOver(_taken(recorded.state))
             case _:
                 assert_never(action)
+
+    async def _undone(self, action: decisions.FindEffects | decisions.Undo) -> Progress:
+        if isinstance(action, decisions.FindEffects):
+            return decisions.effects_found(self._progress, await self._steps.find_effects())
+        await self._steps.undo(action)
+        return decisions.undone(self._progress)
 
     async def _approved(self, action: decisions.AskApproval) -> Progress:
         state = await self._approving.verdict(action)
@@ -203,9 +205,6 @@ class AgentJob:
             raise decisions.GivenUp(decisions.not_approved(action.step, action.wanted, state))
         self._show(JobState.RUNNING)
         return decisions.approval_given(self._progress)
-
-    async def _finished(self, state: JobState) -> JobState:
-        return _taken((await self._steps.record_outcome(self._generation, state)).state)
 
     async def _die(self, died_of: Failure) -> None:
         """The dead state: recorded, shown, and left by a person's word only."""
@@ -234,7 +233,7 @@ class AgentJob:
     async def _follow(self, order: Order) -> None:
         match order.action:
             case "discard":
-                self._progress = decisions.discarded(self._progress)
+                self._progress = decisions.discarded(self._progress, unseen=self._start.fast_lane)
             case "redrive" if order is not self._start.order:
                 # A new run, so that it goes on with the current worker's code and a short history.
                 await self._continue_as_new(order)

@@ -9,11 +9,11 @@ from typing import Final, NoReturn
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, FailureError
+from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
 from activities.inputs import JobStart, ShortSteps, ShortStepsDone, Stopped
-from activities.short_steps import FastLane
+from activities.short_steps import ShortStepRuns
 from agentjobs.domain import decisions, keys
 from agentjobs.domain.decisions import Action, Progress
 
@@ -23,8 +23,8 @@ SHORT: Final = timedelta(seconds=20)
 _ONCE: Final = RetryPolicy(maximum_attempts=1)
 
 
-class ShortWay:
-    """One job's way through the fast lane."""
+class FastLane:
+    """One job's way through it."""
 
     def __init__(self, start: JobStart) -> None:
         self._ref = start.model_dump(include={"job_id", "agent", "policy_version"})
@@ -52,13 +52,13 @@ class ShortWay:
         return int(step is not None and step == self._not_done)
 
     async def go_on(self, progress: Progress, generation: int) -> ShortStepsDone:
-        """Carry short steps out from this progress on. Raises ActivityError when the workflow was cancelled."""
+        """Carry short steps out from this progress on. Raises ActivityError when they were cut off by a cancel."""
         action = decisions.decide(progress, self._max_steps)
         first = _step_of(action)
         given = ShortSteps(**self._ref, progress=progress, max_steps=self._max_steps, generation=generation)
         try:
             done = await workflow.execute_local_activity_method(
-                FastLane.short_steps,
+                ShortStepRuns.short_steps,
                 given,
                 activity_id=first,
                 summary=_summary(action),
@@ -68,9 +68,9 @@ class ShortWay:
                 cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             )
         except FailureError as error:
-            if isinstance(error, ActivityError) and workflow.cancellation_reason() is not None:
+            if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
                 raise
-            # Its worker stops, or hangs. What was done is met again; by which step it was lost, nobody knows.
+            # It hung, or could not begin. What was done is met again; by which step it was lost, nobody knows.
             self._is_open, self._not_done = False, first
             return ShortStepsDone(steps=(), progress=progress)
         if not done.steps and done.stopped is None:

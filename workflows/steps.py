@@ -30,7 +30,7 @@ from agentjobs.domain.decisions import WantedTool
 from agentjobs.domain.failures import Category, Failure, failure
 from agentjobs.domain.states import JobState
 from workflows import options
-from workflows.fast_lane import ShortWay
+from workflows.fast_lane import FastLane
 
 R = TypeVar("R")
 
@@ -40,7 +40,7 @@ class Steps:
 
     def __init__(self, start: JobStart) -> None:
         self._ref = start.model_dump(include={"job_id", "agent", "policy_version"})
-        self.short = ShortWay(start)
+        self.fast_lane = FastLane(start)
         self.deadline_at = start.deadline_at
 
     async def plan(self) -> None:
@@ -96,6 +96,17 @@ class Steps:
             **options.within(options.MODEL_CALL, self._remaining(keys.ANSWER)),
         )
 
+    async def find_effects(self) -> tuple[str, ...]:
+        """Have looked up what there is to undo."""
+        found = await workflow.execute_activity_method(
+            ToolRuns.find_effects,
+            JobRef(**self._ref),
+            activity_id="effects",
+            summary="what there is to undo",
+            **options.RECORD,
+        )
+        return found.steps
+
     async def undo(self, action: decisions.Undo) -> None:
         """Have an effect compensated."""
         tool = keys.tool_of(action.undone)
@@ -144,7 +155,7 @@ class Steps:
         )
 
     def _job(self, step: str) -> dict[str, Any]:
-        return {**self._ref, "tried": self.short.tries_of(step)}
+        return {**self._ref, "tried": self.fast_lane.tries_of(step)}
 
     def _remaining(self, step: str) -> timedelta:
         remaining = self.deadline_at - workflow.now()

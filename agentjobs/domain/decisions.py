@@ -53,6 +53,11 @@ class Progress(Frozen):
     to_undo: tuple[str, ...] = ()
     """Activity ids of effects that declare an undo, in the order in which they were begun."""
 
+    unseen: bool = False
+    """Whether effects may have been begun that are not noted: in the fast lane a workflow forgets what was done in
+    a task that did not come to its end. Asked for before anything is undone.
+    """
+
 
 class MakePlan(Frozen):
     """Ask the model what the request is."""
@@ -82,6 +87,10 @@ class WriteAnswer(Frozen):
     """Ask the model for the answer to the person who asked."""
 
 
+class FindEffects(Frozen):
+    """Ask the ledger which effects there are to undo."""
+
+
 class Undo(Frozen):
     """Compensate the effect that was begun under this activity id."""
 
@@ -108,7 +117,7 @@ class GivenUp(Exception):
         self.failure = failure
 
 
-Action = MakePlan | CallModel | AskApproval | RunTool | WriteAnswer | Undo | Finish | GiveUp
+Action = MakePlan | CallModel | AskApproval | RunTool | WriteAnswer | FindEffects | Undo | Finish | GiveUp
 
 
 def decide(progress: Progress, max_steps: int) -> Action:
@@ -149,6 +158,8 @@ def _next_model_call(progress: Progress, max_steps: int) -> Action:
 
 
 def _undo_or(progress: Progress, state: JobState) -> Action:
+    if progress.unseen:
+        return FindEffects()
     return Undo(undone=progress.to_undo[-1]) if progress.to_undo else Finish(state=state)
 
 
@@ -195,17 +206,26 @@ def answer_written(progress: Progress) -> Progress:
     return progress.model_copy(update={"answered": True})
 
 
+def effects_found(progress: Progress, begun: tuple[str, ...]) -> Progress:
+    """The ledger has told which effects there are to undo. What was noted without being begun stays noted: nothing
+    but its undo makes sure that it will not be.
+    """
+    noted = tuple(step for step in progress.to_undo if step not in begun)
+    return progress.model_copy(update={"to_undo": (*begun, *noted), "unseen": False})
+
+
 def undone(progress: Progress) -> Progress:
     """The last effect to undo is compensated, or was found not to need it."""
     return progress.model_copy(update={"to_undo": progress.to_undo[:-1]})
 
 
-def discarded(progress: Progress) -> Progress:
+def discarded(progress: Progress, *, unseen: bool = False) -> Progress:
     """A reviewer gives the dead job up. If it died of a compensation already, that one is given up too: the
     result then says that its effect stays.
     """
-    to_undo = progress.to_undo if progress.goal is Goal.ANSWER else progress.to_undo[:-1]
-    return progress.model_copy(update={"goal": Goal.DISCARD, "to_undo": to_undo})
+    if progress.goal is Goal.ANSWER:
+        return progress.model_copy(update={"goal": Goal.DISCARD, "unseen": unseen})
+    return progress.model_copy(update={"goal": Goal.DISCARD, "to_undo": progress.to_undo[:-1]})
 
 
 def redriven(progress: Progress) -> Progress:
@@ -225,6 +245,8 @@ def started_over(progress: Progress) -> Progress:
     return Progress(to_undo=progress.to_undo) if progress.goal is Goal.ANSWER else progress
 
 
-def headed_for(progress: Progress, goal: Goal) -> Progress:
+def headed_for(progress: Progress, goal: Goal, *, unseen: bool = False) -> Progress:
     """A person ends the job. The first word holds: a cancel does not become a discard on the way."""
-    return progress if progress.goal is not Goal.ANSWER else progress.model_copy(update={"goal": goal})
+    if progress.goal is not Goal.ANSWER:
+        return progress
+    return progress.model_copy(update={"goal": goal, "unseen": unseen})

@@ -83,6 +83,13 @@ class DoneStep(BaseModel):
     result: dict[str, Any]
 
 
+class DoneOrBegun(BaseModel):
+    """A tool's effect that there is, or may be."""
+
+    step: str
+    tool: str
+
+
 class Begun(BaseModel):
     """The answer to an intent: go on, or (with `receipt`) it is done already."""
 
@@ -259,6 +266,13 @@ class Effects:
         """
         row = await self._database.run.give_up_effect(self._database.pool, key=key, sent_at=sent_at)
         return row is not None
+
+    async def close_to_steps(self, job_id: str) -> tuple[DoneOrBegun, ...]:
+        """No step of the job begins any more. Its tools' effects that were begun or done, oldest first."""
+        async with self._database.transaction() as connection:
+            await self._database.run.close_to_steps(connection, job_id=job_id)
+            rows = [row async for row in self._database.run.effects_to_undo(connection, job_id=job_id)]
+        return tuple(DoneOrBegun(step=row["step"], tool=row["name"]) for row in rows)
 
     async def abandon(self, job_id: str, key: str) -> None:
         """Give up an effect that certainly was not done, so that a late attempt cannot do it any more.

@@ -13,14 +13,17 @@ from itertools import pairwise
 
 from agentjobs.domain import keys
 from agentjobs.domain.effects import EffectKind
+from agentjobs.domain.failures import Category
 from agentjobs.domain.states import FINAL, JobState
-from agentjobs.domain.waits import ATTEMPT_LIMITS
+from agentjobs.domain.waits import ATTEMPT_LIMITS, MALFORMED_LIMIT
 from tests.chaos.evidence import Answer, Attempt, Effect, Event, Evidence, Job, Violation
 from tests.chaos.witness_checks import WITNESS_CHECKS
 from tests.chaos.word_checks import WORD_CHECKS
 
 TICKET_TOOL = "create_ticket"
 DONE = ("completed", "undone")
+COUNTED_APART = (Category.RATE_LIMITED, Category.BAD_OUTPUT)
+"""Failures that are no sign of trouble in a step: who was asked wants time, or has answered in no form."""
 
 
 def violations(evidence: Evidence) -> list[Violation]:
@@ -135,7 +138,12 @@ def attempts_are_bounded(evidence: Evidence) -> Iterator[Violation]:
     """I9: also those that crashed count."""
     for (job_id, step), attempts in _by_step(evidence.attempts).items():
         limit = attempt_limit(step)
-        for run_id, count in Counter(attempt.run_id for attempt in attempts).items():
+        counted = [attempt for attempt in attempts if attempt.category not in COUNTED_APART]
+        malformed = [attempt for attempt in attempts if attempt.category == Category.BAD_OUTPUT]
+        for run_id, count in Counter(attempt.run_id for attempt in malformed).items():
+            if count > MALFORMED_LIMIT:
+                yield Violation("I9", f"{job_id}/{step}", f"{count} answers in no form in run {run_id}")
+        for run_id, count in Counter(attempt.run_id for attempt in counted).items():
             if count > limit:
                 yield Violation(
                     "I9", f"{job_id}/{step}", f"{count} attempts in run {run_id}, at most {limit} allowed"
@@ -187,7 +195,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Violation]], ...] = (
 
 
 def attempt_limit(step: str) -> int:
-    """How often the attempts of a step may fail or crash in one run (nobody asks for a wait in these)."""
+    """How often the attempts of a step may fail or crash in one run."""
     if step.startswith("undo."):
         return ATTEMPT_LIMITS[EffectKind.UNDO]
     if step in (keys.PLAN, keys.ANSWER) or step.endswith(".model"):

@@ -87,6 +87,7 @@ class Attempt(Row):
     run_id: str
     attempt: int
     outcome: str
+    category: str | None = None
     started_at: datetime
     finished_at: datetime | None
 

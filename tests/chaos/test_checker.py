@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from agentjobs.domain.failures import Category
 from agentjobs.domain.states import JobState
+from agentjobs.domain.waits import MALFORMED_LIMIT
 from tests.chaos.checker import CHECKS, attempt_limit, violations
 from tests.chaos.evidence import (
     Answer,
@@ -166,6 +168,15 @@ BROKEN: dict[str, tuple[str, dict[str, Any]]] = {
         "I9",
         {"attempts": tuple(attempt(n, outcome="crashed") for n in range(attempt_limit(TICKET_STEP) + 1))},
     ),
+    "a model is asked for a form without end": (
+        "I9",
+        {
+            "attempts": tuple(
+                attempt(n, "plan", outcome="failed", category=Category.BAD_OUTPUT)
+                for n in range(MALFORMED_LIMIT + 1)
+            )
+        },
+    ),
     "a log holds a request": ("I10", {"texts": {"worker-1.log": '{"event": "x", "text": "my canary"}'}}),
     "a history holds a key": ("I10", {"texts": {"history of a": "Bearer ajk_secret"}}),
     "a job that nobody asked for": (
@@ -221,6 +232,15 @@ def test_a_frozen_workers_call_may_come_back_late() -> None:
 
     assert violations(SOUND.but(**overlapping)) == []
     assert [found.invariant for found in violations(SOUND.but(**again, frozen=True))] == ["I2"]
+
+
+def test_attempts_that_a_model_turned_away_do_not_count() -> None:
+    limit = attempt_limit("plan")
+    turned_away = [
+        attempt(n, "plan", outcome="failed", category=Category.RATE_LIMITED) for n in range(2, 3 + limit)
+    ]
+
+    assert violations(SOUND.but(attempts=(*SOUND.attempts, *turned_away))) == []
 
 
 def test_undos_may_be_tried_more_often_than_tools() -> None:

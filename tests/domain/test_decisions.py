@@ -65,6 +65,8 @@ class Walk:
                 return d.tool_done(self.progress)
             case d.WriteAnswer():
                 return d.answer_written(self.progress)
+            case d.FindEffects():
+                return d.effects_found(self.progress, tuple(self.ran()))
             case d.Undo():
                 return d.undone(self.progress)
             case d.Finish() | d.GiveUp():
@@ -161,6 +163,30 @@ def test_a_tool_without_an_undo_is_not_noted() -> None:
     progress = d.model_decided(Progress(planned=True), SEARCH)
 
     assert decide(d.headed_for(progress, Goal.CANCEL), MAX_STEPS) == d.Finish(state=JobState.CANCELLED)
+
+
+@pytest.mark.parametrize("goal", [Goal.CANCEL, Goal.DISCARD])
+def test_effects_that_a_workflow_may_have_forgotten_are_found_before_anything_is_undone(goal: Goal) -> None:
+    ended = d.headed_for(Progress(), goal, unseen=True)
+
+    found = d.effects_found(ended, ("step-1.create_ticket",))
+
+    assert decide(ended, MAX_STEPS) == d.FindEffects()
+    assert Walk([], progress=found).to_its_end().undone() == ["step-1.create_ticket"]
+
+
+def test_what_was_noted_and_not_begun_is_undone_all_the_same() -> None:
+    progress = Progress(to_undo=("step-1.create_ticket", "step-2.create_ticket"), goal=Goal.CANCEL, unseen=True)
+
+    found = d.effects_found(progress, ("step-1.create_ticket",))
+
+    assert Walk([], progress=found).to_its_end().undone() == ["step-2.create_ticket", "step-1.create_ticket"]
+
+
+def test_a_compensation_that_is_given_up_is_not_found_again() -> None:
+    died = Progress(goal=Goal.CANCEL, to_undo=("step-1.create_ticket",))
+
+    assert decide(d.discarded(died, unseen=True), MAX_STEPS) == d.Finish(state=JobState.DISCARDED)
 
 
 @pytest.mark.parametrize("first", [Goal.CANCEL, Goal.DISCARD])

@@ -6,6 +6,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
+from activities import short_steps
 from activities.inputs import ShortStepsDone
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.states import JobState
@@ -68,10 +69,7 @@ async def test_a_job_of_short_steps_is_one_workflow_task(world: World) -> None:
     history = await history_of(world, job_id)
     tasks = [event for event in history if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
     assert activities_in(history) == []
-    assert stretches_in(history) == [
-        ("plan", "step-1.model"),
-        ("step-1.create_ticket", "step-2.model", "answer", "outcome"),
-    ]
+    assert stretches_in(history) == [(*SHORT_STEPS, "outcome")]
     assert len(tasks) == 1
     assert [step for step, _, _ in (await told_of(world, job_id))[0]] == SHORT_STEPS
     assert await world.ticket_count() == 1
@@ -192,6 +190,56 @@ async def test_a_cancel_in_temporal_alone_ends_the_job_as_well(world: World) -> 
         await world.until(job_id, JobState.CANCELLED)
 
     assert provider.calls.count("answer") == 1
+    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+
+
+async def test_short_steps_that_take_long_together_do_not_share_an_activity(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(short_steps, "SECONDS_TOGETHER", 0.000_001)
+
+    job_id = await ended(world, ScriptedProvider(short=True))
+
+    history = await history_of(world, job_id)
+    assert stretches_in(history) == [(step,) for step in (*SHORT_STEPS, "outcome")]
+    assert activities_in(history) == []
+
+
+async def test_steps_that_were_lost_with_their_activity_go_on_as_activities(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_lane, "SHORT", timedelta(seconds=0.3))
+    monkeypatch.setattr(short_steps, "PART_OF_LIMIT", 100)  # so that it does not tell in time
+    world.environment = Environment.DEV
+    provider = ScriptedProvider(short=True)
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await eventually_an_activity(world, job_id)
+        provider.release()
+        await world.until(job_id, JobState.SUCCEEDED)
+
+    assert activities_in(await history_of(world, job_id)) == [*SHORT_STEPS, "outcome"]
+    assert (await world.ticket_count(), provider.calls.count("plan")) == (1, 1)
+
+
+async def test_a_cancel_while_short_steps_are_lost_undoes_what_they_did(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_lane, "SHORT", timedelta(seconds=1))
+    monkeypatch.setattr(short_steps, "PART_OF_LIMIT", 100)
+    world.environment = Environment.DEV
+    provider = ScriptedProvider(short=True)
+    provider.hold_at("answer")
+    job_id = await world.submit()
+
+    async with world.running(provider):
+        await provider.reached("answer")
+        await world.cancel(job_id)
+        await world.until(job_id, JobState.CANCELLED)
+
     assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
 
 

@@ -233,6 +233,13 @@ UPDATE jobs SET cancel_requested_at = now(), updated_at = now()
  WHERE id = :job_id AND cancel_requested_at IS NULL
    AND state IN ('pending', 'running', 'retry_wait', 'waiting_approval');
 
+-- name: effects_to_undo
+-- Of tools, those that are there or may be.
+SELECT step, name FROM effects
+ WHERE job_id = :job_id AND kind = 'tool' AND state IN ('begun', 'completed')
+   AND position('~' IN step) = 0 -- what was set aside when the input was corrected is no step any more
+ ORDER BY begun_at, key;
+
 -- name: abandon_effect!
 -- Before an undo: what certainly was not done can no longer be done by a late attempt. (The row lock makes
 -- this wait for a transaction that is about to complete it, and then leave it alone.)

@@ -89,7 +89,13 @@ async def weather(site: Site, keys: Keys, storm: Storm, ordeal: Ordeal | None = 
     """Play it: the storm's own deeds, or another ordeal in their place."""
     random = Random(f"{storm.seed}:{','.join(storm.nemeses)}")
     gatherer = Gatherer(site, await site.value("SELECT clock_timestamp()"), random)
-    traffic = Traffic(site, keys, Random(f"{storm.seed}:traffic"), name=f"{random.getrandbits(32):08x}")
+    traffic = Traffic(
+        site,
+        keys,
+        Random(f"{storm.seed}:traffic"),
+        name=f"{random.getrandbits(32):08x}",
+        patience_seconds=storm.seconds + storm.patience,
+    )
     redriver = Redriver(site, traffic, Random(f"{storm.seed}:redriver"))
     done = Done()
     vitals = Vitals(site)

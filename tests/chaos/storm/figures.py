@@ -1,5 +1,6 @@
 """The figures of one storm: how much was done, and how soon trouble was noticed."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ class Figures:
     deaths_noticed: list[float] = field(default_factory=list)
     """Seconds from the kill of a worker until the ledger has it as lost."""
 
-    holes_noticed: list[float] = field(default_factory=list)
+    holes_noticed: list[tuple[float, str]] = field(default_factory=list)
     """Seconds from the first question into a half-open connection until its client closed it. Not of the API's own
     clients: how long these wait for silence to end is their affair.
     """
@@ -65,8 +66,8 @@ async def figures_of(site: Site, evidence: Evidence, done: Done) -> Figures:
         link_faults=sum((link.fired for link in site.links.values()), Counter()),
         deaths_noticed=await _deaths_noticed(site, done),
         holes_noticed=[
-            seconds
-            for (client, _), link in site.links.items()
+            (seconds, f"{client} to {server}")
+            for (client, server), link in site.links.items()
             if client != CLIENTS
             for seconds in link.noticed_seconds
         ],
@@ -85,7 +86,11 @@ async def _deaths_noticed(site: Site, done: Done) -> list[float]:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Number, median and worst."""
+    """Number, median, and the worst of all and of nine in ten."""
     if not values:
         return "none"
-    return f"n={len(values)}, median {statistics.median(values):.2f} s, worst {max(values):.2f} s"
+    ninth = sorted(values)[math.ceil(0.9 * len(values)) - 1]
+    return (
+        f"n={len(values)}, median {statistics.median(values):.2f} s, nine in ten within {ninth:.2f} s, "
+        f"worst {max(values):.2f} s"
+    )

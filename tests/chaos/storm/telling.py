@@ -36,7 +36,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     yield f"faults fired: {_counted(verdict.done.fired)}"
     yield f"without effect: {_counted(verdict.done.fruitless)}; on links: {_counted(figures.link_faults)}"
     yield f"a worker's death noticed: {spread(figures.deaths_noticed)}"
-    yield f"half-open links noticed: {spread(figures.holes_noticed)}"
+    slowest = max(figures.holes_noticed, default=(0.0, "nobody"))[1]
+    yield f"half-open links noticed: {spread([at for at, _ in figures.holes_noticed])} ({slowest})"
     yield f"workflows of jobs that were over, ended by the relay: {figures.leftovers}"
     quiet = "NEVER" if verdict.quiet_seconds is None else f"{verdict.quiet_seconds:.1f} s after the last fault"
     yield f"quiet: {quiet}"

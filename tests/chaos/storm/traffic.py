@@ -20,7 +20,6 @@ from tests.chaos.storm.tenants import ADMIN, TENANTS, USER, Keys
 from tests.chaos.witnesses import Followed, Peek
 from tests.providers.double_mind import AT_ONCE
 
-PATIENCE_SECONDS = 600.0
 Course = Callable[["Traffic", str, str], Awaitable[None]]
 """What is done with one job: (traffic, tenant, idempotency key)."""
 
@@ -48,6 +47,9 @@ class Traffic:
     wrong: list[str] = field(default_factory=list)
     is_over: bool = False
     """Nobody will do anything more to a job."""
+
+    patience_seconds: float = 600.0
+    """For which a client asks again and again. In a quota of six, those who come last wait for all before them."""
 
     canary: str = field(default_factory=lambda: f"canary{secrets.token_hex(8)}")
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -102,7 +104,7 @@ class Traffic:
         if (tenant, user) not in self._clients:
             key = self.keys.of[tenant, user]
             self._clients[tenant, user] = Client(
-                self.apis, key, self.history, user=user, patience_seconds=PATIENCE_SECONDS
+                self.apis, key, self.history, user=user, patience_seconds=self.patience_seconds
             )
         return self._clients[tenant, user]
 
@@ -143,7 +145,7 @@ class Traffic:
             seen = await self.state(tenant, job_id)
             return seen in states
 
-        await until(look, f"job {job_id}", PATIENCE_SECONDS, every_seconds=2)
+        await until(look, f"job {job_id}", self.patience_seconds, every_seconds=2)
         return seen
 
     def _go(self, course: Awaitable[None], name: str = "course") -> None:
