@@ -16,6 +16,7 @@ STATEMENTS_OUTSIDE: Final = {
     "remember_response": "of a model call: saves a second payment, and is part of no effect",
     "write_text": "shows an answer as it is written",
     "close_to_steps": "one transaction with abandon_effect, so one step",
+    "effects_to_undo": "a look, after close_to_steps in its transaction: what a workflow may have forgotten",
     "lock_job": "one transaction with bury, so one step",
     "only_one_starter": "one transaction with claim_starts, so one step",
     "postpone": "only when a row is looked at again",

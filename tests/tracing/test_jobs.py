@@ -132,7 +132,7 @@ async def test_a_discard_is_a_run_of_its_own(traced_world: World, told: Told) ->
 
     discard = tree.named("run support-triage")[1]
     assert tree.parent(discard).name == "outbox discard_job"
-    assert [step for step, *_ in attempts(tree, discard)] == ["undo.step-1.create_ticket", "outcome"]
+    assert [step for step, *_ in attempts(tree, discard)] == ["effects", "undo.step-1.create_ticket", "outcome"]
     assert tree.under(tree.one("attempt undo_tool")) == ["undo_tool create_ticket"]
     assert (tree.orphans(), tree.twice()) == ([], [])
 

@@ -34,9 +34,9 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "some workflows stand still": Plant(
         "I1",
         "workflows/agent_job.py",
-        "            return await self._to_the_end()\n",
+        "            await self._to_the_end()\n",
         '            await workflow.wait_condition(lambda: self._start.job_id[0] not in "0123")\n'
-        "            return await self._to_the_end()\n",
+        "            await self._to_the_end()\n",
     ),
     "each attempt has a key of its own at the destination": Plant(
         "I2",
@@ -56,8 +56,8 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "a workflow does not show its end": Plant(
         "I4",
         "workflows/agent_job.py",
-        "        self._show(now.state)\n        await workflow.wait_condition",
-        "        await workflow.wait_condition",
+        "            self._show(over.state)\n            await workflow.wait_condition",
+        "            await workflow.wait_condition",
     ),
     "quotas are counted and not kept": Plant(
         "I5", "agentjobs/ledger/queries/acceptance.sql", "SELECT refused, ", "SELECT NULL::text AS refused, "
@@ -98,8 +98,8 @@ PLANTS: Final[Mapping[str, Plant]] = {
     "a workflow does what its recorded course has not": Plant(
         "I11",
         "workflows/agent_job.py",
-        "            return await self._to_the_end()\n",
-        "            await workflow.sleep(0.001)\n            return await self._to_the_end()\n",
+        "            await self._to_the_end()\n",
+        "            await workflow.sleep(0.001)\n            await self._to_the_end()\n",
     ),
     "a repeated request is a new one": Plant(
         "I12",
