@@ -42,6 +42,7 @@ class Steps:
         self._ref = start.model_dump(include={"job_id", "agent", "policy_version"})
         self.fast_lane = FastLane(start)
         self.deadline_at = start.deadline_at
+        self._is_of_this_release = start.fast_lane
 
     async def plan(self) -> None:
         """Have the plan made."""
@@ -98,25 +99,30 @@ class Steps:
 
     async def find_effects(self) -> tuple[str, ...]:
         """Have looked up what there is to undo."""
-        found = await workflow.execute_activity_method(
-            ToolRuns.find_effects,
-            JobRef(**self._ref),
-            activity_id="effects",
-            summary="what there is to undo",
-            **options.RECORD,
+        found = await _to_its_end(
+            workflow.execute_activity_method(
+                ToolRuns.find_effects,
+                JobRef(**self._ref),
+                activity_id="effects",
+                summary="what there is to undo",
+                **options.RECORD,
+            )
         )
         return found.steps
 
     async def undo(self, action: decisions.Undo) -> None:
         """Have an effect compensated."""
         tool = keys.tool_of(action.undone)
-        await workflow.execute_activity_method(
+        undone = workflow.execute_activity_method(
             ToolRuns.undo_tool,
             UndoStep(**self._ref, undone=action.undone, tool=tool),
             activity_id=keys.undo_step(action.undone),
             summary=f"undo {tool}",
             **options.UNDO,
         )
+        # An activity that is asked to cancel is not tried again, for whatever reason it fails. Runs of an older
+        # release do ask.
+        await (_to_its_end(undone) if self._is_of_this_release else undone)
 
     async def record_outcome(self, generation: int, state: JobState) -> StateNow:
         """The end, into the ledger. generation: how often the job has died."""
@@ -165,7 +171,7 @@ class Steps:
 
 
 async def _to_its_end(record: Coroutine[Any, Any, R]) -> R:
-    """A record is finished also when the workflow is cancelled meanwhile; the loop notices the cancel after."""
+    """Finished also when the workflow is cancelled meanwhile; the loop notices the cancel after."""
     running = asyncio.ensure_future(record)
     while not running.done():
         try:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.enums.v1 import EventType, PendingActivityState
 
 from agentjobs.domain.failures import Category, PermanentError, RetryableError
 from agentjobs.domain.job import Budget
@@ -333,6 +333,46 @@ class StubbornTickets(CreateTicket):
         if self.stubborn:
             raise PermanentError(Category.ACCESS_DENIED, "the tracker does not let us close it")
         await super().undo(receipt, context)
+
+
+class HeldTickets(CreateTicket):
+    """The first try to close a ticket is held, and fails in a way that may pass."""
+
+    def __init__(self, tracker: PostgresTracker) -> None:
+        super().__init__(tracker)
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def undo(self, receipt: dict[str, Any], context: ToolContext) -> None:
+        """Fail once, or close it."""
+        if not self.go_on.is_set():
+            self.reached.set()
+            await self.go_on.wait()
+            raise RetryableError(Category.UNAVAILABLE, "the tracker is away", retry_after_seconds=0.05)
+        await super().undo(receipt, context)
+
+
+async def test_an_undo_is_tried_again_also_when_a_cancel_comes_meanwhile(world: World) -> None:
+    tracker = PostgresTracker(world.ledger.tickets)
+    tickets = HeldTickets(tracker)
+    provider = ScriptedProvider()
+    provider.fail_at("answer", PermanentError(Category.CONTENT_REFUSED, "no"))
+    job_id = await world.submit()
+
+    async def cancel_is_asked() -> bool:
+        asked = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED
+        return any([e.event_type == asked async for e in world.workflow(job_id).fetch_history_events()])
+
+    async with world.running(provider, ToolRegistry((SearchTickets(tracker), tickets))):
+        await world.until_alerted(job_id)
+        await world.order("discard", job_id)
+        await tickets.reached.wait()
+        await world.workflow(job_id).cancel()
+        await eventually(cancel_is_asked, "the cancel")
+        tickets.go_on.set()
+        job = await world.until(job_id, JobState.DISCARDED)
+
+    assert job.generation == 1
+    assert await world.open_ticket_count() == 0
 
 
 @pytest.mark.parametrize(("word", "end"), [("redrive", JobState.CANCELLED), ("discard", JobState.DISCARDED)])
