@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -33,12 +34,14 @@ class Costs:
 
     @classmethod
     def measured(cls, document: Mapping[str, Any], scenario: str, system: str = "agentjobs") -> Costs:
-        """As `python -m benchmarks` has written them down (medians)."""
-        found = {
-            figure["name"].removeprefix(f"{system}: CPU of a job: "): figure["median"]
-            for figure in document["scenarios"][scenario]["figures"]
-        }
-        return cls(**{name: found[name] for name in ("api", "relay", "postgres", "temporal", "worker")})
+        """As `python -m benchmarks` has written them down: medians, of several processes of a kind together."""
+        found = {kind: 0.0 for kind in ("api", "relay", "postgres", "temporal", "worker")}
+        for figure in document["scenarios"][scenario]["rounds"]:
+            what, _, process = figure["what"].rpartition(": ")
+            kind = process.split("-")[0]
+            if figure["system"] == system and what == "CPU of a job" and kind in found:
+                found[kind] += statistics.median(figure["values"])
+        return cls(**found)
 
     @property
     def all(self) -> float:

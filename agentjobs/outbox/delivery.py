@@ -37,8 +37,10 @@ RPC_TIMEOUT = timedelta(seconds=5)
 """The rows stay locked meanwhile; a Temporal that does not answer within this counts as down."""
 
 
-WORKFLOW_TASK_TIMEOUT = timedelta(seconds=5)
-"""A worker that dies while it decides (milliseconds) is noticed after this; the default is ten."""
+WORKFLOW_TASK_TIMEOUT = timedelta(seconds=2)
+"""A worker that dies while it decides, or in a short step, is noticed after this; the default is ten. Short steps that
+take longer are told of before it is over, by the SDK.
+"""
 
 
 class NotYet(Exception):
