@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from temporalio import activity
 
 BEATS_PER_TIMEOUT = 3
-"""Often enough that a cancel in Temporal alone, which travels on the answer to a heartbeat, reaches a call within seconds
-(one in the ledger comes at once). Each costs the server some milliseconds.
+"""Often enough that a cancel in Temporal alone, which travels on the answer to a heartbeat, reaches a call within
+seconds (one in the ledger comes at once). Each costs the server some milliseconds.
 """
 
 

@@ -38,8 +38,8 @@ RPC_TIMEOUT = timedelta(seconds=5)
 
 
 WORKFLOW_TASK_TIMEOUT = timedelta(seconds=2)
-"""A worker that dies while it decides, or in a short step, is noticed after this; the default is ten. Short steps that
-take longer are told of before it is over, by the SDK.
+"""A worker that dies while it decides, or in a short step, is noticed after this; the default is ten. Of short steps
+that take longer the SDK tells the server in time.
 """
 
 
