@@ -38,8 +38,8 @@ RPC_TIMEOUT = timedelta(seconds=5)
 
 
 WORKFLOW_TASK_TIMEOUT = timedelta(seconds=2)
-"""A worker that dies while it decides, or in a short step, is noticed after this; the default is ten. Of short steps
-that take longer the SDK tells the server in time.
+"""A worker that dies while it decides, or in a short step, is noticed after this; the default is ten. (Of short
+steps that take longer the SDK tells the server in time.)
 """
 
 

@@ -24,7 +24,7 @@ STUCK_AT_ATTEMPT: Final = 5
 """Four tries of the same workflow task came to nothing: the server spreads them over 10 to 35 s. A worker that
 dies or is being replaced costs one or two."""
 
-TIMED_OUT_AT_ATTEMPT: Final = 10
+TIMED_OUT_AT_ATTEMPT: Final = 15
 """A task that times out may be in the hands of a frozen or overloaded worker, so it is given minutes."""
 
 HISTORY_TAIL: Final = 20
