@@ -79,9 +79,6 @@ class Outcome:
     """What came of it."""
 
     per_second: float
-    all_inside_seconds: float
-    """Until the last job has begun its first call."""
-
     done_seconds: float
     median_seconds: float
     """Of a job, from its arrival to its end."""
@@ -111,7 +108,6 @@ class _Run:
             name: simpy.Resource(self.environment, site.places) for name in self._all("worker", site.workers)
         }
         self._used = dict.fromkeys(names, 0.0)
-        self._inside: list[float] = []
         self._took: list[float] = []
         apis, workers = cycle(self._all("api", site.apis)), cycle(self._places)
         for number in range(load.jobs):
@@ -127,7 +123,6 @@ class _Run:
             busiest = "machine"
         return Outcome(
             per_second=len(took) / end,
-            all_inside_seconds=max(self._inside, default=0.0),
             done_seconds=end,
             median_seconds=took[len(took) // 2],
             busiest=busiest,
@@ -150,14 +145,12 @@ class _Run:
             yield from self._uses(worker, self._costs.worker / parts)
             yield from self._uses("postgres", self._costs.postgres / parts)
             if part < self._load.calls:
-                yield from self._calls(worker, is_first=part == 0)
+                yield from self._calls(worker)
         self._took.append(self.environment.now - arrives)
 
-    def _calls(self, worker: str, *, is_first: bool) -> Generator[simpy.Event, Any, None]:
+    def _calls(self, worker: str) -> Generator[simpy.Event, Any, None]:
         with self._places[worker].request() as place:
             yield place
-            if is_first:
-                self._inside.append(self.environment.now)
             yield self.environment.timeout(self._load.seconds)
 
     def _uses(self, name: str, milliseconds: float) -> Generator[simpy.Event, Any, None]:

@@ -77,10 +77,10 @@ def test_it_predicts_the_throughput_that_was_measured(
     assert predicted == pytest.approx(measured(published, "throughput", "jobs a second", system), rel=LIKE)
 
 
-def test_it_predicts_how_soon_all_are_inside_a_call(published: dict[str, Any]) -> None:
+def test_it_predicts_how_soon_a_thousand_long_calls_are_done(published: dict[str, Any]) -> None:
     costs = Costs.measured(published, "waiting")
 
     outcome = simulated(costs, Site(places=1_000), Load(1_000, calls=1, seconds=60))
 
-    inside = measured(published, "waiting", "seconds until all are inside")
-    assert outcome.all_inside_seconds == pytest.approx(inside, rel=LIKE)
+    done = measured(published, "waiting", "seconds until all are done")
+    assert outcome.done_seconds == pytest.approx(done, rel=LIKE)
