@@ -26,7 +26,7 @@ def measured(document: dict[str, Any], scenario: str, what: str, system: str = "
     """The median of this figure."""
     figures = document["scenarios"][scenario]["rounds"]
     (values,) = [one["values"] for one in figures if (one["what"], one["system"]) == (what, system)]
-    return statistics.median(values)
+    return float(statistics.median(values))
 
 
 def test_a_machine_carries_no_more_than_its_cores() -> None:
