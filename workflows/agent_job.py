@@ -121,7 +121,7 @@ class AgentJob:
             if workflow.info().is_continue_as_new_suggested():
                 await self._continue_as_new(order=None)
             action = decisions.decide(self._progress, self._start.max_steps)
-            way = self._take_fast_lane() if self._steps.fast_lane.takes(action) else self._carry_out(action)
+            way = self._take_fast_lane(action) if self._steps.fast_lane.takes(action) else self._carry_out(action)
             died_of = await self._try(way)
             if died_of is not None:
                 await self._die(died_of)
@@ -159,8 +159,8 @@ class AgentJob:
             return failure_of(error)
         return failure_of(error).model_copy(update={"reason": Category.COMPENSATION_FAILED})
 
-    async def _take_fast_lane(self) -> Progress:
-        done = await self._steps.fast_lane.go_on(self._progress, self._generation)
+    async def _take_fast_lane(self, action: decisions.Action) -> Progress:
+        done = await self._steps.fast_lane.go_on(action, self._progress, self._generation)
         self._progress = done.progress  # also when the step after it fails
         if done.over is not None:
             raise JobOver(_taken(done.over))

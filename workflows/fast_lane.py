@@ -51,9 +51,8 @@ class FastLane:
         """How often this step was tried there, as far as is known."""
         return int(step is not None and step == self._not_done)
 
-    async def go_on(self, progress: Progress, generation: int) -> ShortStepsDone:
-        """Carry short steps out from this progress on. Raises ActivityError when they were cut off by a cancel."""
-        action = decisions.decide(progress, self._max_steps)
+    async def go_on(self, action: Action, progress: Progress, generation: int) -> ShortStepsDone:
+        """Carry short steps out, from this action on. Raises ActivityError when they were cut off by a cancel."""
         first = _step_of(action)
         given = ShortSteps(**self._ref, progress=progress, max_steps=self._max_steps, generation=generation)
         try:

@@ -70,7 +70,7 @@ async def test_a_job_of_short_steps_is_one_workflow_task(world: World) -> None:
     tasks = [event for event in history if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
     assert activities_in(history) == []
     assert stretches_in(history) == [(*SHORT_STEPS, "outcome")]
-    assert len(tasks) == 1
+    assert (len(tasks), len(history)) == (1, 7)
     assert [step for step, _, _ in (await told_of(world, job_id))[0]] == SHORT_STEPS
     assert await world.ticket_count() == 1
 
@@ -150,9 +150,7 @@ async def test_a_step_that_is_not_short_after_all_goes_on_as_an_activity(
 ) -> None:
     monkeypatch.setattr(fast_lane, "SHORT", timedelta(seconds=0.3))
     world.environment = Environment.DEV  # in the sandbox the workflow has a module of its own
-    provider = ScriptedProvider(short=True)
-    provider.hold_at("answer")
-    job_id = await world.submit()
+    provider, job_id = await held_at_answer(world)
 
     async with world.running(provider):
         await provider.reached("answer")
@@ -166,9 +164,7 @@ async def test_a_step_that_is_not_short_after_all_goes_on_as_an_activity(
 
 
 async def test_a_cancel_during_a_short_step_ends_the_job(world: World) -> None:
-    provider = ScriptedProvider(short=True)
-    provider.hold_at("answer")
-    job_id = await world.submit()
+    provider, job_id = await held_at_answer(world)
 
     async with world.running(provider):
         await provider.reached("answer")
@@ -180,9 +176,7 @@ async def test_a_cancel_during_a_short_step_ends_the_job(world: World) -> None:
 
 
 async def test_a_cancel_in_temporal_alone_ends_the_job_as_well(world: World) -> None:
-    provider = ScriptedProvider(short=True)
-    provider.hold_at("answer")
-    job_id = await world.submit()
+    provider, job_id = await held_at_answer(world)
 
     async with world.running(provider):
         await provider.reached("answer")
@@ -211,9 +205,7 @@ async def test_steps_that_were_lost_with_their_activity_go_on_as_activities(
     monkeypatch.setattr(fast_lane, "SHORT", timedelta(seconds=0.3))
     monkeypatch.setattr(short_steps, "PART_OF_LIMIT", 100)  # so that it does not tell in time
     world.environment = Environment.DEV
-    provider = ScriptedProvider(short=True)
-    provider.hold_at("answer")
-    job_id = await world.submit()
+    provider, job_id = await held_at_answer(world)
 
     async with world.running(provider):
         await provider.reached("answer")
@@ -225,22 +217,11 @@ async def test_steps_that_were_lost_with_their_activity_go_on_as_activities(
     assert (await world.ticket_count(), provider.calls.count("plan")) == (1, 1)
 
 
-async def test_a_cancel_while_short_steps_are_lost_undoes_what_they_did(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fast_lane, "SHORT", timedelta(seconds=1))
-    monkeypatch.setattr(short_steps, "PART_OF_LIMIT", 100)
-    world.environment = Environment.DEV
+async def held_at_answer(world: World) -> tuple[ScriptedProvider, str]:
+    """Rules that do not come to an answer, and the id of a job for them."""
     provider = ScriptedProvider(short=True)
     provider.hold_at("answer")
-    job_id = await world.submit()
-
-    async with world.running(provider):
-        await provider.reached("answer")
-        await world.cancel(job_id)
-        await world.until(job_id, JobState.CANCELLED)
-
-    assert (await world.ticket_count(), await world.open_ticket_count()) == (1, 0)
+    return provider, await world.submit()
 
 
 async def eventually_an_activity(world: World, job_id: str) -> None:
